@@ -1,0 +1,11 @@
+# Writes OUTPUT: the text of each of FILES as a raw string, behind tilec::embedded::NAME().
+set(text "// Generated from the files it holds.\n#include <array>\n#include <span>\n#include <string_view>\n#include <utility>\n\nnamespace tilec::embedded {\n\n")
+string(APPEND text "using File = std::pair<std::string_view, std::string_view>;\nstd::span<const File> ${NAME}();\n\nstd::span<const File> ${NAME}() {\n")
+list(LENGTH FILES count)
+string(APPEND text "  static constexpr std::array<File, ${count}> files{{\n")
+foreach(file IN LISTS FILES)
+  file(READ ${file} body)
+  string(APPEND text "      {\"${file}\", R\"tilec_text(${body})tilec_text\"},\n")
+endforeach()
+string(APPEND text "  }};\n  return files;\n}\n\n}  // namespace tilec::embedded\n")
+file(WRITE ${OUTPUT} "${text}")
