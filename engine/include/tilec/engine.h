@@ -1,0 +1,74 @@
+// The way in: an Engine plans operations for one device. plan → select → render → key → obtain →
+// load happens in `plan`; the plan's `run` only launches.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilec/add.h"
+#include "tilec/device.h"
+#include "tilec/gemm.h"
+#include "tilec/kernel_template.h"
+#include "tilec/options.h"
+
+namespace tilec {
+
+// What an engine has done so far.
+struct Stats {
+  std::uint64_t memory_hits = 0;                // plans served from memory
+  std::map<std::string, std::uint64_t> hits;    // kernels from the cache, by root ("own", a path, …)
+  std::map<std::string, std::uint64_t> misses;  // by reason: "never_built", "checksum", …
+  std::uint64_t compiles = 0;
+  std::uint64_t failed_compiles = 0;
+  std::uint64_t bytes_read = 0;     // cache entries
+  std::uint64_t bytes_written = 0;  // cache entries
+  double compile_seconds = 0;
+  double lookup_seconds = 0;
+};
+
+// Thread-safe. Cheap to keep, not to make: one per device and program is usual. Moved-from engines may
+// only be destroyed.
+class TILEC_EXPORT Engine {
+ public:
+  // The first CUDA device and the options of the environment. Throws as Device::first_cuda and
+  // Options::from_env do.
+  Engine();
+  explicit Engine(Device device);
+  Engine(Device device, Options options);
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  // D = A·B, float, row-major, tightly packed.
+  Gemm plan(std::int64_t M, std::int64_t N, std::int64_t K) const;
+  // A plan for the problem; the same plan again for the same request. Throws Error: invalid_argument
+  // for a shape, template or parameter that can't be, unsupported for one that can't be here, compile
+  // with the compiler's log, driver, or cache_miss under CachePolicy::must_hit.
+  Gemm plan(const GemmProblem& problem, const PlanOptions& options = {}) const;
+  Add plan(const AddProblem& problem, const PlanOptions& options = {}) const;
+
+  // Makes a template usable by name in PlanOptions. One of the same name is replaced for plans made
+  // from now on. Throws Error{invalid_argument} for a template that can't work.
+  void register_template(KernelTemplate kernel) const;
+  // The templates registered now: the catalog's and the user's, by name.
+  std::vector<KernelTemplate> templates() const;
+
+  const Device& device() const;
+  const Options& options() const;
+  Stats stats() const;
+  // What is wrong with the cache's roots, one sentence each; empty where all is well.
+  std::vector<std::string> cache_problems() const;
+
+  // Forgets the plans kept for reuse and unloads kernels that no plan holds. A captured graph that
+  // still uses one of them must be gone.
+  void trim() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tilec

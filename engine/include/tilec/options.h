@@ -1,0 +1,75 @@
+// How an engine behaves. Everything has a default that is right for most programs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tilec/error.h"
+#include "tilec/kernel_template.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace tilec {
+
+enum class CachePolicy : std::uint8_t {
+  normal,    // look up, else compile and keep
+  must_hit,  // never compile: a miss is Error{cache_miss}
+  refresh,   // compile, and replace what the cache holds
+  off,       // neither read nor write the disk
+};
+
+struct TILEC_EXPORT Options {
+  // The cache's own root. Empty: no disk cache beyond the read-only roots and bundles.
+  std::filesystem::path cache_dir;
+  CachePolicy cache_policy = CachePolicy::normal;
+  std::uint64_t cache_max_bytes = std::uint64_t{1} << 30;
+  bool cache_sync = true;  // fsync what is published
+  // Searched after the own root, in this order, never written: folders, then bundle files, then
+  // bundles in memory (which must outlive every engine that uses them).
+  std::vector<std::filesystem::path> read_only_roots;
+  std::vector<std::filesystem::path> bundle_files;
+  std::vector<std::span<const std::byte>> bundles;
+  // Roots that are used although others than their owner could write there.
+  std::vector<std::filesystem::path> trust_shared;
+  // Serve only what this builder made ("nvrtc-13.0.88"). Empty: any that the driver loads.
+  std::string require_builder;
+
+  // NVRTC's shared library. Empty: found by its usual names and places when first needed.
+  std::filesystem::path nvrtc;
+  // The C++ compiler of the host device. Empty: c++, g++ or clang++ on PATH.
+  std::filesystem::path host_compiler;
+  // Where each plan's rendered source, PTX and cubin are written, hit or miss. Empty: nowhere.
+  std::filesystem::path dump_dir;
+  // Where the problems that were planned are recorded as a manifest for `tilec build`. Empty: nowhere.
+  std::filesystem::path record;
+
+  // Gets tilec's log messages. Null: a logger of tilec's own, on stderr from warnings up. spdlog's
+  // default logger is never touched.
+  std::shared_ptr<spdlog::logger> logger;
+
+  // The defaults, with TILEC_CACHE_DIR (else XDG_CACHE_HOME/tilec, else HOME/.cache/tilec),
+  // TILEC_CACHE_POLICY, TILEC_CACHE_MAX_BYTES, TILEC_CACHE_ROOTS, TILEC_CACHE_BUNDLES (both lists
+  // separated by ':'), TILEC_CACHE_TRUST_SHARED, TILEC_NVRTC, TILEC_HOST_COMPILER, TILEC_DUMP_DIR and
+  // TILEC_RECORD. Throws Error{invalid_argument} for a value that can't be read. The only place where
+  // tilec reads the environment.
+  static Options from_env();
+};
+
+// What one plan is asked to be; whatever is left out, `select` chooses.
+struct PlanOptions {
+  std::string template_name = {};  // of the catalog, or registered
+  Parameters parameters = {};      // any subset; the rest take the template's defaults
+  // Bytes of scratch memory a run may need. 0 always finds a plan.
+  std::size_t max_workspace = ~std::size_t{0};
+
+  bool operator==(const PlanOptions&) const = default;
+};
+
+}  // namespace tilec

@@ -1,0 +1,78 @@
+// What a user wants computed: plain values, comparable and hashable. A zero leading dimension means
+// tightly packed. Shapes are in elements.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "tilec/dtype.h"
+
+namespace tilec {
+
+enum class Operation : std::uint8_t { gemm, add };
+std::string_view to_string(Operation operation);
+
+// D[M×N] = alpha · A[M×K] · B[K×N] + beta · C[M×N], row-major.
+struct GemmProblem {
+  std::int64_t M = 0, N = 0, K = 0;
+  DType a = f32;           // element type of A
+  std::optional<DType> b;  // of B; as A's if left out
+  std::optional<DType> d;  // of C and D; as A's if left out
+  // Elements from one row to the next: lda ≥ K, ldb ≥ N, ldc ≥ N, ldd ≥ N; 0: no gap.
+  std::int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
+
+  bool operator==(const GemmProblem&) const = default;
+};
+
+// The extents of a contiguous tensor, rank 1 to 4.
+class Shape {
+ public:
+  Shape() = default;
+  // Throws std::invalid_argument for more than four or negative extents, or over 2^62 elements.
+  Shape(std::initializer_list<std::int64_t> extents);
+  Shape(const std::int64_t* extents, int rank);
+
+  int rank() const { return rank_; }
+  std::int64_t operator[](int i) const { return extents_[static_cast<std::size_t>(i)]; }
+  std::int64_t elements() const;  // the product of the extents; 0 for rank 0
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<std::int64_t, 4> extents_{};
+  int rank_ = 0;
+};
+
+// out = a + b, elementwise.
+struct AddProblem {
+  Shape shape;
+  DType dtype = f32;
+
+  bool operator==(const AddProblem&) const = default;
+};
+
+using Problem = std::variant<GemmProblem, AddProblem>;
+
+Operation operation(const Problem& problem);
+// The element type that kernels see as T: A's, for a GEMM.
+DType element_type(const Problem& problem);
+// "gemm 128x64x32 f16", for messages and listings.
+std::string describe(const Problem& problem);
+std::size_t hash_value(const Problem& problem);
+
+// Fills in what was left out (types, leading dimensions). Throws std::invalid_argument for negative
+// extents and for a leading dimension under its row's length, with both values.
+GemmProblem normalized(GemmProblem problem);
+
+// What a selection table distinguishes. Tiny: too few outputs to fill a large GPU. Tall and wide: one
+// extent of D eight times the other or more. Large: the rest.
+enum class ShapeClass : std::uint8_t { tiny, tall, wide, large };
+ShapeClass shape_class(const Problem& problem);
+std::string_view to_string(ShapeClass shape);
+
+}  // namespace tilec
