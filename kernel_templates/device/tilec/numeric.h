@@ -117,6 +117,13 @@ __device__ inline bfloat16 multiply_add(bfloat16 a, bfloat16 b, bfloat16 c) {
   return bfloat16(fmaf(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
 }
 
+// a·b.
+__device__ inline float product(float a, float b) { return a * b; }
+__device__ inline double product(double a, double b) { return a * b; }
+__device__ inline int product(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
+}
+
 // a + b, correctly rounded: float holds 2p+2 bits of both 16-bit formats, so rounding twice is
 // rounding once.
 __device__ inline float sum(float a, float b) { return a + b; }
@@ -136,5 +143,14 @@ template <class T, int W>
 struct alignas(sizeof(T) * W) Vector {
   T lane[W];
 };
+
+// Whether arrays that start at these addresses can be walked in such vectors.
+template <class T, int W>
+__device__ inline bool aligned(const void* a, const void* b, const void* c) {
+  const auto all = reinterpret_cast<unsigned long long>(a) |
+                   reinterpret_cast<unsigned long long>(b) |
+                   reinterpret_cast<unsigned long long>(c);
+  return all % (sizeof(T) * W) == 0;
+}
 
 }  // namespace tilec

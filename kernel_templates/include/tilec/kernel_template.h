@@ -64,7 +64,7 @@ struct Parameter {
   // The value where the user names none; `before` holds the parameters declared earlier.
   std::function<Value(DType T, const Parameters& before)> default_value;
   // Values worth trying: what tests, the benchmark ladder and a tuner enumerate.
-  std::vector<Value> samples;
+  std::vector<Value> samples = {};
 };
 
 // A default that depends on nothing.
@@ -83,9 +83,9 @@ struct LaunchShape {
 // target. Of several that fit, the one with the highest preference is taken.
 struct Candidate {
   ShapeClass shape;
-  Parameters parameters;      // those left out take their defaults
-  int preference = 0;         // negative: only by name
-  std::vector<DType> dtypes;  // empty: all that the template supports
+  Parameters parameters;           // those left out take their defaults
+  int preference = 0;              // of several that fit, the highest is taken
+  std::vector<DType> dtypes = {};  // empty: all that the template supports
   int least_sm = 0;
 };
 
@@ -100,7 +100,7 @@ struct KernelTemplate {
   Operation operation = Operation::gemm;
   std::string source;
   std::string entry = {};             // left out: the template's name
-  std::vector<Parameter> parameters;  // beside T, which every template is given
+  std::vector<Parameter> parameters = {};  // beside T, which every template is given
   std::vector<DType> dtypes;          // of T
   int least_sm = 75;                  // of the target
   int args_version = 1;               // of the argument struct: GemmArgs, AddArgs
