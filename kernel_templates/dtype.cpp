@@ -1,6 +1,7 @@
 // The table of dtypes and the conversions that follow from a row alone.
 #include "tilec/dtype.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -67,6 +68,7 @@ std::uint64_t encode_float(const DTypeInfo& type, double value) {
   const std::uint64_t infinity = max_exponent << m;
   if (std::isnan(value)) return sign | infinity | (std::uint64_t{1} << (m - 1));
   if (std::isinf(value)) return sign | infinity;
+  if (value == 0) return sign;
   int exponent = 0;
   std::frexp(value, &exponent);  // |value| in [2^(exponent-1), 2^exponent)
   const int quantum = std::max(exponent - 1, 1 - bias) - m;
