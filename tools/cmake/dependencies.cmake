@@ -1,11 +1,13 @@
-# What the floors build on: spdlog, xxHash (header only), the CUDA headers. Nothing links CUDA: NVRTC
-# and the driver are opened at run time.
+# What the floors build on: spdlog, xxHash (header only), the CUDA headers, Boost.Context's stack
+# switch. Nothing links CUDA: NVRTC and the driver are opened at run time. Who embeds tilec inherits
+# spdlog and threads alone: the rest is linked as $<BUILD_INTERFACE:…>, which no export repeats.
 find_package(Threads REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+mark_as_advanced(XXHASH_INCLUDE_DIR)
 add_library(tilec_xxhash INTERFACE)
-target_include_directories(tilec_xxhash SYSTEM INTERFACE $<BUILD_INTERFACE:${XXHASH_INCLUDE_DIR}>)
+target_include_directories(tilec_xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
 target_compile_definitions(tilec_xxhash INTERFACE XXH_INLINE_ALL)
 
 # spdlog as the distribution builds it, or header only, for a binary that travels.
@@ -13,24 +15,40 @@ add_library(tilec_spdlog INTERFACE)
 if(TILEC_PORTABLE)
   target_include_directories(
     tilec_spdlog SYSTEM
-    INTERFACE $<BUILD_INTERFACE:$<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>>)
+    INTERFACE $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
   target_compile_definitions(tilec_spdlog INTERFACE SPDLOG_HEADER_ONLY FMT_HEADER_ONLY SPDLOG_FMT_EXTERNAL)
+  target_link_libraries(tilec_spdlog INTERFACE Threads::Threads)
 else()
   target_link_libraries(tilec_spdlog INTERFACE spdlog::spdlog)
 endif()
 
-if(NOT TILEC_CUDA_INCLUDE_DIR)
-  find_package(CUDAToolkit QUIET)
-  if(CUDAToolkit_FOUND)
-    list(GET CUDAToolkit_INCLUDE_DIRS 0 TILEC_CUDA_INCLUDE_DIR_FOUND)
-  endif()
-else()
-  set(TILEC_CUDA_INCLUDE_DIR_FOUND ${TILEC_CUDA_INCLUDE_DIR})
-endif()
-if(NOT EXISTS "${TILEC_CUDA_INCLUDE_DIR_FOUND}/nvrtc.h" OR NOT EXISTS "${TILEC_CUDA_INCLUDE_DIR_FOUND}/cuda.h")
+include(${CMAKE_CURRENT_LIST_DIR}/cuda.cmake)
+if(NOT TILEC_CUDA_INCLUDE_DIR_FOUND)
   message(FATAL_ERROR
-    "cuda.h and nvrtc.h were not found. Install a CUDA toolkit, or run tools/setup.sh, which fetches the "
-    "headers as wheels and prints the -DTILEC_CUDA_INCLUDE_DIR=… to pass.")
+    "The headers cuda.h (CUDA 12 or later) and nvrtc.h were not found. Run tools/setup.sh, which fetches "
+    "them, install a CUDA toolkit, or pass -DTILEC_CUDA_INCLUDE_DIR=FOLDER.")
 endif()
+message(STATUS "CUDA headers: ${TILEC_CUDA_INCLUDE_DIR_FOUND}; NVRTC: ${TILEC_NVRTC_FOUND}")
 add_library(tilec_cuda_headers INTERFACE)
-target_include_directories(tilec_cuda_headers SYSTEM INTERFACE $<BUILD_INTERFACE:${TILEC_CUDA_INCLUDE_DIR_FOUND}>)
+target_include_directories(tilec_cuda_headers SYSTEM INTERFACE ${TILEC_CUDA_INCLUDE_DIR_FOUND})
+
+# Boost.Context goes into our own archive as its four object files, so that neither a consumer of the
+# package nor the machine that a binary is copied to needs Boost.
+if(TILEC_HOST_DEVICE)
+  find_path(BOOST_CONTEXT_INCLUDE_DIR boost/context/fiber.hpp)
+  find_library(BOOST_CONTEXT_ARCHIVE libboost_context.a)
+  mark_as_advanced(BOOST_CONTEXT_INCLUDE_DIR BOOST_CONTEXT_ARCHIVE)
+  if(NOT BOOST_CONTEXT_INCLUDE_DIR OR NOT BOOST_CONTEXT_ARCHIVE)
+    message(FATAL_ERROR
+      "The host device needs Boost.Context as a static library (libboost_context.a; Debian and Ubuntu: "
+      "libboost-context-dev). Run tools/setup.sh, or configure with -DTILEC_HOST_DEVICE=OFF.")
+  endif()
+  set(boost_objects_dir ${PROJECT_BINARY_DIR}/boost_context)
+  file(MAKE_DIRECTORY ${boost_objects_dir})
+  execute_process(COMMAND ${CMAKE_AR} x ${BOOST_CONTEXT_ARCHIVE} WORKING_DIRECTORY ${boost_objects_dir}
+                  COMMAND_ERROR_IS_FATAL ANY)
+  file(GLOB boost_objects ${boost_objects_dir}/*.o)
+  add_library(tilec_fibers INTERFACE)
+  target_sources(tilec_fibers INTERFACE ${boost_objects})
+  target_include_directories(tilec_fibers SYSTEM INTERFACE ${BOOST_CONTEXT_INCLUDE_DIR})
+endif()
