@@ -22,8 +22,10 @@ KernelTemplate add_block_tiled() {
       .name = "add_block_tiled",
       .operation = Operation::add,
       .source = embedded_text("add_block_tiled.cu"),
-      .parameters = {vector_width_parameter(), add_block_parameter(),
-                     {"UNROLL", "vectors of one lane", Allowed::range(1, 16), always(4), {1, 3, 4}}},
+      .parameters =
+          {vector_width_parameter(),
+           add_block_parameter(),
+           {"UNROLL", "vectors of one lane", Allowed::range(1, 16), always(4), {1, 3, 4}}},
       .dtypes = {f32, f64, f16, bf16, s32},
       .why_not = why_not,
       .launch = launch,

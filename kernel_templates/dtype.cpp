@@ -82,9 +82,13 @@ std::uint64_t encode_float(const DTypeInfo& type, double value) {
 
 }  // namespace
 
-const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)]; }
+const DTypeInfo& info(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)];
+}
 
-std::span<const DTypeInfo> dtypes() { return kDTypes; }
+std::span<const DTypeInfo> dtypes() {
+  return kDTypes;
+}
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (const DTypeInfo& row : kDTypes) {

@@ -17,8 +17,8 @@ Parameter accumulator_parameter() {
 
 std::string why_not_accumulate(DType T, DType accumulator) {
   if (accumulator == T || accumulator == info(T).accumulator) return {};
-  return "ACC = " + std::string(info(accumulator).name) + " does not go with T = " +
-         std::string(info(T).name) + ", which is summed in " +
+  return "ACC = " + std::string(info(accumulator).name) +
+         " does not go with T = " + std::string(info(T).name) + ", which is summed in " +
          std::string(info(info(T).accumulator).name) +
          (info(T).accumulator == T ? "" : " or in " + std::string(info(T).name) + " itself");
 }

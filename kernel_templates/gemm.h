@@ -7,7 +7,8 @@
 
 namespace tilec {
 
-// The accumulator's type. By default f32 for the 16-bit floats, else T itself; ACC = T always exists.
+// The accumulator's type. By default f32 for the 16-bit floats, else T itself; ACC = T always
+// exists.
 Parameter accumulator_parameter();
 // Why T can't be summed in `accumulator`; empty where it can.
 std::string why_not_accumulate(DType T, DType accumulator);

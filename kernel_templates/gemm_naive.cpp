@@ -27,9 +27,15 @@ KernelTemplate gemm_naive() {
       .source = embedded_text("gemm_naive.cu"),
       .parameters =
           {
-              {"BLOCK_X", "columns of D that a block computes", Allowed::range(1, 1024), always(32),
+              {"BLOCK_X",
+               "columns of D that a block computes",
+               Allowed::range(1, 1024),
+               always(32),
                {1, 16, 32}},
-              {"BLOCK_Y", "rows of D that a block computes", Allowed::range(1, 1024), always(8),
+              {"BLOCK_Y",
+               "rows of D that a block computes",
+               Allowed::range(1, 1024),
+               always(8),
                {1, 3, 8, 32}},
               accumulator_parameter(),
           },

@@ -18,14 +18,15 @@ std::string why_not(DType T, const Parameters& p, const Target& target) {
   }
   const int threads = TILE / TN * TILE;
   if (threads > 1024) {
-    return "TILE = " + std::to_string(TILE) + " with TN = " + std::to_string(TN) + " makes blocks of " +
-           std::to_string(threads) + " threads; a block has at most 1024. A larger TN makes fewer";
+    return "TILE = " + std::to_string(TILE) + " with TN = " + std::to_string(TN) +
+           " makes blocks of " + std::to_string(threads) +
+           " threads; a block has at most 1024. A larger TN makes fewer";
   }
   if (shared_bytes(T, p) > target.max_shared_bytes()) {
-    return "two tiles of " + std::to_string(TILE) + "×" +
-           std::to_string(TILE + integer(p, "PAD")) + " " + std::string(info(T).name) + " need " +
-           std::to_string(shared_bytes(T, p)) + " bytes of shared memory; a block on " +
-           target.name() + " has at most " + std::to_string(target.max_shared_bytes());
+    return "two tiles of " + std::to_string(TILE) + "×" + std::to_string(TILE + integer(p, "PAD")) +
+           " " + std::string(info(T).name) + " need " + std::to_string(shared_bytes(T, p)) +
+           " bytes of shared memory; a block on " + target.name() + " has at most " +
+           std::to_string(target.max_shared_bytes());
   }
   return why_not_accumulate(T, p.at("ACC").dtype());
 }
@@ -53,28 +54,47 @@ KernelTemplate gemm_regn() {
       .source = embedded_text("gemm_regn.cu"),
       .parameters =
           {
-              {"TILE", "edge of the square tile of D that a block computes, and the step in K",
-               Allowed::range(1, 1024), always(32), {8, 16, 24, 32, 48, 64}},
-              {"TN", "neighbouring outputs of one thread", Allowed::range(1, 1024),
+              {"TILE",
+               "edge of the square tile of D that a block computes, and the step in K",
+               Allowed::range(1, 1024),
+               always(32),
+               {8, 16, 24, 32, 48, 64}},
+              {"TN",
+               "neighbouring outputs of one thread",
+               Allowed::range(1, 1024),
                [](DType, const Parameters& before) {
                  return Value(integer(before, "TILE") % 4 == 0 ? 4 : 1);
                },
                {1, 2, 3, 4, 6, 8, 16}},
-              {"PAD", "elements added to each row of a shared tile", Allowed::range(0, 32),
-               always(1), {0, 1}},
+              {"PAD",
+               "elements added to each row of a shared tile",
+               Allowed::range(0, 32),
+               always(1),
+               {0, 1}},
               accumulator_parameter(),
-              {"UNROLL_K", "steps of k that the inner loop is unrolled by", Allowed::range(1, 1024),
-               default_unroll, {1, 8}},
+              {"UNROLL_K",
+               "steps of k that the inner loop is unrolled by",
+               Allowed::range(1, 1024),
+               default_unroll,
+               {1, 8}},
           },
       .dtypes = {f32, f64, f16, bf16, s32},
       .why_not = why_not,
       .launch = launch,
       .candidates =
           {
-              {.shape = ShapeClass::tiny, .parameters = {{"TILE", 16}, {"TN", 1}}, .preference = 10},
-              {.shape = ShapeClass::tall, .parameters = {{"TILE", 32}, {"TN", 4}}, .preference = 10},
-              {.shape = ShapeClass::wide, .parameters = {{"TILE", 32}, {"TN", 8}}, .preference = 10},
-              {.shape = ShapeClass::large, .parameters = {{"TILE", 64}, {"TN", 8}}, .preference = 10},
+              {.shape = ShapeClass::tiny,
+               .parameters = {{"TILE", 16}, {"TN", 1}},
+               .preference = 10},
+              {.shape = ShapeClass::tall,
+               .parameters = {{"TILE", 32}, {"TN", 4}},
+               .preference = 10},
+              {.shape = ShapeClass::wide,
+               .parameters = {{"TILE", 32}, {"TN", 8}},
+               .preference = 10},
+              {.shape = ShapeClass::large,
+               .parameters = {{"TILE", 64}, {"TN", 8}},
+               .preference = 10},
           },
   };
 }

@@ -8,7 +8,9 @@ namespace tilec {
 namespace {
 
 bool is_identifier(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   return !name.empty() && letter(name.front()) &&
          std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
@@ -29,11 +31,14 @@ std::string declared_names(const KernelTemplate& kernel) {
 void expect_support(const KernelTemplate& kernel, DType T, const Target& target) {
   if (std::find(kernel.dtypes.begin(), kernel.dtypes.end(), T) == kernel.dtypes.end()) {
     std::string names;
-    for (DType dtype : kernel.dtypes) names += (names.empty() ? "" : ", ") + std::string(info(dtype).name);
-    reject(kernel, "no kernel for " + std::string(info(T).name) + "; it supports " + names);
+    for (DType dtype : kernel.dtypes)
+      names += (names.empty() ? "" : ", ") + std::string(info(dtype).name);
+    throw std::domain_error(kernel.name + ": no kernel for " + std::string(info(T).name) +
+                            "; it supports " + names);
   }
   if (target.sm() < kernel.least_sm) {
-    reject(kernel, "needs sm_" + std::to_string(kernel.least_sm) + " or later, not " + target.name());
+    throw std::domain_error(kernel.name + ": needs sm_" + std::to_string(kernel.least_sm) +
+                            " or later, not " + target.name());
   }
 }
 
@@ -107,7 +112,8 @@ void check(const KernelTemplate& kernel) {
     reject(kernel, "its entry is a C identifier, not '" + kernel.entry + "'");
   }
   if (kernel.source.empty()) reject(kernel, "the template has no source");
-  if (!kernel.launch) reject(kernel, "the template has no launch function (grid, block, shared memory)");
+  if (!kernel.launch)
+    reject(kernel, "the template has no launch function (grid, block, shared memory)");
   if (kernel.dtypes.empty()) reject(kernel, "the template supports no dtype");
   if (kernel.args_version != 1) {
     reject(kernel, "it expects version " + std::to_string(kernel.args_version) +
@@ -115,7 +121,8 @@ void check(const KernelTemplate& kernel) {
   }
   for (auto one = kernel.parameters.begin(); one != kernel.parameters.end(); ++one) {
     if (!is_identifier(one->name) || one->name == "T") {
-      reject(kernel, "a parameter is called by a C identifier other than T, not '" + one->name + "'");
+      reject(kernel,
+             "a parameter is called by a C identifier other than T, not '" + one->name + "'");
     }
     if (!one->default_value) reject(kernel, "parameter " + one->name + " has no default");
     if (std::any_of(kernel.parameters.begin(), one,

@@ -25,13 +25,13 @@ std::int64_t leading_dimension(const char* name, std::int64_t given, const char*
                                std::int64_t row, std::int64_t rows) {
   const std::int64_t ld = given == 0 ? row : given;
   if (ld < row) {
-    throw std::invalid_argument(std::string(name) + " = " + std::to_string(given) + " is less than " +
-                                row_name + " = " + std::to_string(row) +
+    throw std::invalid_argument(std::string(name) + " = " + std::to_string(given) +
+                                " is less than " + row_name + " = " + std::to_string(row) +
                                 ": rows of the matrix would overlap");
   }
   if (rows > 0 && ld > 0 && rows > kMostElements / ld) {
-    throw std::invalid_argument("a matrix of " + std::to_string(rows) + " rows with " + name + " = " +
-                                std::to_string(ld) + " has over 2^62 elements");
+    throw std::invalid_argument("a matrix of " + std::to_string(rows) + " rows with " + name +
+                                " = " + std::to_string(ld) + " has over 2^62 elements");
   }
   return ld;
 }
@@ -90,11 +90,10 @@ std::string describe(const Problem& problem) {
 
 std::size_t hash_value(const Problem& problem) {
   std::size_t seed = problem.index();
-  const auto add = [&seed](auto value) {
-    seed = combine(seed, static_cast<std::size_t>(value));
-  };
+  const auto add = [&seed](auto value) { seed = combine(seed, static_cast<std::size_t>(value)); };
   if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
-    for (std::int64_t value : {gemm->M, gemm->N, gemm->K, gemm->lda, gemm->ldb, gemm->ldc, gemm->ldd}) {
+    for (std::int64_t value :
+         {gemm->M, gemm->N, gemm->K, gemm->lda, gemm->ldb, gemm->ldc, gemm->ldd}) {
       add(value);
     }
     add(gemm->a);
@@ -135,10 +134,14 @@ ShapeClass shape_class(const Problem& problem) {
 
 std::string_view to_string(ShapeClass shape) {
   switch (shape) {
-    case ShapeClass::tiny: return "tiny";
-    case ShapeClass::tall: return "tall";
-    case ShapeClass::wide: return "wide";
-    case ShapeClass::large: return "large";
+    case ShapeClass::tiny:
+      return "tiny";
+    case ShapeClass::tall:
+      return "tall";
+    case ShapeClass::wide:
+      return "wide";
+    case ShapeClass::large:
+      return "large";
   }
   return "";
 }

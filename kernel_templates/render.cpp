@@ -17,8 +17,8 @@ std::string prologue(const KernelTemplate& kernel, DType T, const Parameters& pa
   for (const Parameter& parameter : kernel.parameters) {
     const Value& value = parameters.find(parameter.name)->second;
     if (value.is_dtype()) {
-      text += "using " + parameter.name + " = " +
-              std::string(info(value.dtype()).device_spelling) + ";\n";
+      text += "using " + parameter.name + " = " + std::string(info(value.dtype()).device_spelling) +
+              ";\n";
     } else {
       text += "constexpr int " + parameter.name + " = " + value.text() + ";\n";
     }
@@ -56,12 +56,14 @@ const Header* find_header(const KernelTemplate& kernel, std::string_view name) {
   return nullptr;
 }
 
-void collect_headers(const KernelTemplate& kernel, std::string_view text,
-                     std::map<std::string_view, const Header*>& found) {
+using FoundHeaders = std::map<std::string, const Header*>;  // null: the toolkit's
+
+void collect_headers(const KernelTemplate& kernel, std::string_view text, FoundHeaders& found) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const Header* header = find_header(kernel, included_name(text.substr(0, end)));
-    if (header != nullptr && found.emplace(header->name, header).second) {
+    const std::string_view name = included_name(text.substr(0, end));
+    const Header* header = find_header(kernel, name);
+    if (!name.empty() && found.emplace(name, header).second && header != nullptr) {
       collect_headers(kernel, header->text, found);
     }
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -77,15 +79,23 @@ Source render(const KernelTemplate& kernel, DType T, const Parameters& parameter
     }
   }
   if (parameters.size() != kernel.parameters.size()) {
-    throw std::invalid_argument(kernel.name + ": a parameter is given that it does not declare, among " +
+    throw std::invalid_argument(kernel.name +
+                                ": a parameter is given that it does not declare, among " +
                                 describe(parameters));
   }
   Source source{.text = prologue(kernel, T, parameters) + kernel.source,
                 .entry = kernel.entry_point(),
-                .headers = {}};
-  std::map<std::string_view, const Header*> found;
+                .headers = {},
+                .toolkit_headers = {}};
+  FoundHeaders found;
   collect_headers(kernel, source.text, found);
-  for (const auto& [name, header] : found) source.headers.push_back(*header);
+  for (const auto& [name, header] : found) {
+    if (header != nullptr) {
+      source.headers.push_back(*header);
+    } else {
+      source.toolkit_headers.push_back(name);
+    }
+  }
   return source;
 }
 

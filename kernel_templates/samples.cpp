@@ -13,7 +13,7 @@ bool legal(const KernelTemplate& kernel, DType T, const Parameters& parameters,
   try {
     complete(kernel, T, parameters, target);
     return true;
-  } catch (const std::invalid_argument&) {
+  } catch (const std::logic_error&) {
     return false;
   }
 }
@@ -25,7 +25,8 @@ std::set<Pair> pairs_of(const Parameters& parameters) {
   std::set<Pair> pairs;
   for (auto one = parameters.begin(); one != parameters.end(); ++one) {
     pairs.insert({*one, *one});  // so that a single parameter is covered too
-    for (auto other = std::next(one); other != parameters.end(); ++other) pairs.insert({*one, *other});
+    for (auto other = std::next(one); other != parameters.end(); ++other)
+      pairs.insert({*one, *other});
   }
   return pairs;
 }

@@ -107,11 +107,44 @@ Target Target::host() {
   return target;
 }
 
+Target Target::plain() const {
+  if (suffix_ == '\0') return *this;
+  Target target = *this;
+  target.suffix_ = '\0';
+  target.name_.pop_back();
+  return target;
+}
+
+std::optional<Target> Target::newest_ptx(std::span<const int> known) const {
+  int best = 0;
+  for (int sm : known) {
+    if (sm <= sm_) best = std::max(best, sm);
+  }
+  if (kind_ == Kind::host || best == 0) return std::nullopt;
+  return parse("compute_" + std::to_string(best));
+}
+
+std::vector<Target> Target::stand_ins() const {
+  std::vector<Target> targets;
+  if (kind_ != Kind::sm) return targets;
+  for (auto known = kArchitectures.rbegin(); known != kArchitectures.rend(); ++known) {
+    if (known->sm < sm_ && known->sm / 10 == sm_ / 10) {
+      targets.push_back(parse("sm_" + std::to_string(known->sm)));
+    }
+  }
+  for (auto known = kArchitectures.rbegin(); known != kArchitectures.rend(); ++known) {
+    if (known->sm <= sm_) targets.push_back(parse("compute_" + std::to_string(known->sm)));
+  }
+  return targets;
+}
+
 int Target::max_shared_bytes() const {
   return kind_ == Kind::host ? 256 * kKilobyte : architecture(sm_).max_shared_bytes;
 }
 
-std::span<const DeviceFacts> shipped_device_facts() { return kDevices; }
+std::span<const DeviceFacts> shipped_device_facts() {
+  return kDevices;
+}
 
 std::optional<DeviceFacts> find_device_facts(std::string_view name) {
   for (const DeviceFacts& device : kDevices) {
@@ -129,8 +162,8 @@ DeviceFacts typical_facts(const Target& target) {
 
 int resident_blocks(const DeviceFacts& facts, int threads_block, int registers_thread,
                     std::int64_t shared_bytes_block) {
-  constexpr int kWarp = 32, kRegisterUnit = 256;      // registers are given to warps in such units
-  constexpr std::int64_t kReserved = 1024;            // shared memory the system takes of a block
+  constexpr int kWarp = 32, kRegisterUnit = 256;  // registers are given to warps in such units
+  constexpr std::int64_t kReserved = 1024;        // shared memory the system takes of a block
   const int warps = (threads_block + kWarp - 1) / kWarp;
   int blocks = std::min(facts.blocks_sm, facts.threads_sm / (warps * kWarp));
   if (registers_thread > 0) {

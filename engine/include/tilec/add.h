@@ -12,8 +12,8 @@ namespace tilec {
 
 struct PlanState;
 
-// Device pointers to contiguous tensors of the plan's shape and type, aligned to an element. `out` may
-// be exactly a or b; any other overlap is refused. With no elements they may be null.
+// Device pointers to contiguous tensors of the plan's shape and type, aligned to an element. `out`
+// may be exactly a or b; any other overlap is refused. With no elements they may be null.
 struct AddArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -23,9 +23,9 @@ struct AddArguments {
 // Immutable, cheap to copy, usable from any thread, alive after its engine is gone.
 class TILEC_EXPORT Add {
  public:
-  // Enqueues the work on `stream`; on the host device, does it. Throws Error{invalid_argument} for a
-  // null or misaligned pointer and for partly overlapping operands, Error{driver} where the launch
-  // fails.
+  // Enqueues the work on `stream`; on the host device, does it. Throws Error{invalid_argument} for
+  // a null or misaligned pointer and for partly overlapping operands, Error{driver} where the
+  // launch fails.
   void run(const AddArguments& arguments, Stream stream = default_stream()) const;
 
   // Throws Error{invalid_argument} too where T is not the plan's element type.

@@ -14,8 +14,8 @@ namespace tilec {
 
 class DeviceBackend;
 
-// The order in which the host device lets the threads of a block run between barriers. A kernel with
-// a missing barrier is wrong under at least one of them.
+// The order in which the host device lets the threads of a block run between barriers. A kernel
+// with a missing barrier is wrong under at least one of them.
 enum class HostOrder : std::uint8_t { in_order, reversed, random, warp_greedy };
 
 struct HostOptions {
@@ -32,8 +32,8 @@ class TILEC_EXPORT Device {
   // Device 0. Throws Error{driver}, saying how to ask for the host device, where there is none.
   static Device first_cuda();
   // Runs the same kernel source on the CPU: for correctness, not speed. Its pointers are ordinary
-  // host pointers and `run` returns when the work is done. Compiles with the machine's C++ compiler.
-  // Throws Error{unsupported} where tilec was built without it.
+  // host pointers and `run` returns when the work is done. Compiles with the machine's C++
+  // compiler. Throws Error{unsupported} where tilec was built without it.
   static Device host(HostOptions options = {});
   // No device at all: plans are compiled, cached and described for `target`, and can't be run.
   static Device offline(const Target& target);
@@ -47,8 +47,8 @@ class TILEC_EXPORT Device {
   const Target& target() const;
   const DeviceFacts& facts() const;
 
-  // Memory for examples and tests. `allocate` throws Error{driver} where there is not enough; freeing
-  // never throws. Copies and `fill` are ordered on `stream` and have finished on return.
+  // Memory for examples and tests. `allocate` throws Error{driver} where there is not enough;
+  // freeing never throws. Copies and `fill` are ordered on `stream` and have finished on return.
   void* allocate(std::size_t bytes) const;
   void release(void* pointer) const noexcept;
   void copy_to_device(void* device, const void* host, std::size_t bytes,

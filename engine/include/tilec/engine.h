@@ -18,8 +18,8 @@ namespace tilec {
 
 // What an engine has done so far.
 struct Stats {
-  std::uint64_t memory_hits = 0;                // plans served from memory
-  std::map<std::string, std::uint64_t> hits;    // kernels from the cache, by root ("own", a path, …)
+  std::uint64_t memory_hits = 0;              // plans served from memory
+  std::map<std::string, std::uint64_t> hits;  // kernels from the cache, by root ("own", a path, …)
   std::map<std::string, std::uint64_t> misses;  // by reason: "never_built", "checksum", …
   std::uint64_t compiles = 0;
   std::uint64_t failed_compiles = 0;
@@ -29,8 +29,8 @@ struct Stats {
   double lookup_seconds = 0;
 };
 
-// Thread-safe. Cheap to keep, not to make: one per device and program is usual. Moved-from engines may
-// only be destroyed.
+// Thread-safe. Cheap to keep, not to make: one per device and program is usual. Moved-from engines
+// may only be destroyed.
 class TILEC_EXPORT Engine {
  public:
   // The first CUDA device and the options of the environment. Throws as Device::first_cuda and
@@ -44,9 +44,10 @@ class TILEC_EXPORT Engine {
 
   // D = A·B, float, row-major, tightly packed.
   Gemm plan(std::int64_t M, std::int64_t N, std::int64_t K) const;
-  // A plan for the problem; the same plan again for the same request. Throws Error: invalid_argument
-  // for a shape, template or parameter that can't be, unsupported for one that can't be here, compile
-  // with the compiler's log, driver, or cache_miss under CachePolicy::must_hit.
+  // A plan for the problem; the same plan again for the same request. Throws Error:
+  // invalid_argument for a shape, template or parameter that can't be, unsupported for one that
+  // can't be here, compile with the compiler's log, driver, or cache_miss under
+  // CachePolicy::must_hit.
   Gemm plan(const GemmProblem& problem, const PlanOptions& options = {}) const;
   Add plan(const AddProblem& problem, const PlanOptions& options = {}) const;
 

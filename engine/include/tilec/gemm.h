@@ -13,9 +13,10 @@ namespace tilec {
 
 struct PlanState;
 
-// Device pointers of the plan's types and shapes. C is not read where beta is 0, and may then be left
-// out if D is given. With d left out the result goes to c, in place. D may be C itself (with the same
-// leading dimension) but share no other element with A, B or C. An array of no elements may be null.
+// Device pointers of the plan's types and shapes. C is not read where beta is 0, and may then be
+// left out if D is given. With d left out the result goes to c, in place. D may be C itself (with
+// the same leading dimension) but share no other element with A, B or C. An array of no elements
+// may be null.
 struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -29,9 +30,9 @@ struct GemmArguments {
 // Immutable, cheap to copy, usable from any thread, alive after its engine is gone.
 class TILEC_EXPORT Gemm {
  public:
-  // Enqueues the work on `stream`; on the host device, does it. Looks nothing up, locks and allocates
-  // nothing. Throws Error{invalid_argument} for a null pointer, for overlapping operands and for a
-  // scalar that the plan's type can't hold, Error{driver} where the launch fails.
+  // Enqueues the work on `stream`; on the host device, does it. Looks nothing up, locks and
+  // allocates nothing. Throws Error{invalid_argument} for a null pointer, for overlapping operands
+  // and for a scalar that the plan's type can't hold, Error{driver} where the launch fails.
   void run(const GemmArguments& arguments, Stream stream = default_stream()) const;
 
   // D = A·B. Throws Error{invalid_argument} too where T is not the plan's element type.

@@ -34,10 +34,10 @@ struct LaunchInfo {
 };
 
 struct PlanInfo {
-  std::string problem;                // "gemm 128x64x32 f16"
-  Origin origin = Origin::memory;     // the slowest of its kernels' origins
-  std::string origin_path;            // the cache entry's file, for Origin::disk
-  std::vector<LaunchInfo> launches;   // in order
+  std::string problem;               // "gemm 128x64x32 f16"
+  Origin origin = Origin::memory;    // the slowest of its kernels' origins
+  std::string origin_path;           // the cache entry's file, for Origin::disk
+  std::vector<LaunchInfo> launches;  // in order
   std::size_t workspace_bytes = 0;
 };
 

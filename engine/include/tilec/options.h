@@ -47,7 +47,8 @@ struct TILEC_EXPORT Options {
   std::filesystem::path host_compiler;
   // Where each plan's rendered source, PTX and cubin are written, hit or miss. Empty: nowhere.
   std::filesystem::path dump_dir;
-  // Where the problems that were planned are recorded as a manifest for `tilec build`. Empty: nowhere.
+  // Where the problems that were planned are recorded as a manifest for `tilec build`. Empty:
+  // nowhere.
   std::filesystem::path record;
 
   // Gets tilec's log messages. Null: a logger of tilec's own, on stderr from warnings up. spdlog's
@@ -56,9 +57,9 @@ struct TILEC_EXPORT Options {
 
   // The defaults, with TILEC_CACHE_DIR (else XDG_CACHE_HOME/tilec, else HOME/.cache/tilec),
   // TILEC_CACHE_POLICY, TILEC_CACHE_MAX_BYTES, TILEC_CACHE_ROOTS, TILEC_CACHE_BUNDLES (both lists
-  // separated by ':'), TILEC_CACHE_TRUST_SHARED, TILEC_NVRTC, TILEC_HOST_COMPILER, TILEC_DUMP_DIR and
-  // TILEC_RECORD. Throws Error{invalid_argument} for a value that can't be read. The only place where
-  // tilec reads the environment.
+  // separated by ':'), TILEC_CACHE_TRUST_SHARED, TILEC_NVRTC, TILEC_HOST_COMPILER, TILEC_DUMP_DIR
+  // and TILEC_RECORD. Throws Error{invalid_argument} for a value that can't be read. The only place
+  // where tilec reads the environment.
   static Options from_env();
 };
 

@@ -37,7 +37,8 @@ std::string dtype_names();  // "f32, f64, …", for messages
 // The value of element `index` of an array of `dtype`. Exact for every dtype we have.
 double load_as_double(DType dtype, const void* array, std::size_t index);
 
-// Stores `value` rounded to nearest even (floats) or wrapped modulo 2^32 (s32; `value` is integral).
+// Stores `value` rounded to nearest even (floats) or wrapped modulo 2^32 (s32; `value` is
+// integral).
 void store_from_double(DType dtype, void* array, std::size_t index, double value);
 
 // Storage types for code that has no CUDA headers at hand. Same layout as __half and __nv_bfloat16.

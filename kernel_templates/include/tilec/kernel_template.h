@@ -1,5 +1,6 @@
 // A kernel before it is specialised: source text, the parameters it declares, what it supports, and
-// how it is launched. The templates that ship with tilec and a user's own are the same kind of value.
+// how it is launched. The templates that ship with tilec and a user's own are the same kind of
+// value.
 #pragma once
 
 #include <array>
@@ -99,13 +100,14 @@ struct KernelTemplate {
   std::string name;  // a C identifier; the source's `extern "C" __global__` function, unless entry
   Operation operation = Operation::gemm;
   std::string source;
-  std::string entry = {};             // left out: the template's name
+  std::string entry = {};                  // left out: the template's name
   std::vector<Parameter> parameters = {};  // beside T, which every template is given
-  std::vector<DType> dtypes;          // of T
-  int least_sm = 75;                  // of the target
-  int args_version = 1;               // of the argument struct: GemmArgs, AddArgs
-  std::vector<Header> headers = {};   // a user's own, found by name before ours
-  std::vector<std::string> options = {};  // further NVRTC options, one string each
+  std::vector<DType> dtypes;               // of T
+  int least_sm = 75;                       // of the target
+  bool arch_specific = false;              // needs sm_90a rather than sm_90, and so on
+  int args_version = 1;                    // of the argument struct: GemmArgs, AddArgs
+  std::vector<Header> headers = {};        // a user's own, found by name before ours
+  std::vector<std::string> options = {};   // further NVRTC options, one string each
 
   // Why this specialisation is impossible, in words; empty where it is possible. Each value is
   // within what its parameter allows when this is called. Left out: everything is possible.
@@ -121,14 +123,14 @@ struct KernelTemplate {
 // parameter declared twice or called T, another version of the argument struct.
 void check(const KernelTemplate& kernel);
 
-// `given`, with the defaults of the rest. Throws std::invalid_argument, naming the parameter and what
-// it allows, for one that is undeclared, of the wrong kind, out of range, or that `why_not` rejects,
-// and for a dtype or target that the template does not support.
+// `given`, with the defaults of the rest. Throws std::invalid_argument, naming the parameter and
+// what it allows, for one that is undeclared, of the wrong kind, out of range, or that `why_not`
+// rejects, and for a dtype or target that the template does not support.
 Parameters complete(const KernelTemplate& kernel, DType T, const Parameters& given,
                     const Target& target);
 
-// Every legal combination of the parameters' samples / a subset in which every pair of sample values
-// that can go together does (pairwise cover).
+// Every legal combination of the parameters' samples / a subset in which every pair of sample
+// values that can go together does (pairwise cover).
 std::vector<Parameters> all_samples(const KernelTemplate& kernel, DType T, const Target& target);
 std::vector<Parameters> pairwise_samples(const KernelTemplate& kernel, DType T,
                                          const Target& target);
@@ -138,6 +140,8 @@ struct Source {
   std::string text;             // prologue, #line, then the template untouched
   std::string entry;            // the kernel's symbol
   std::vector<Header> headers;  // included, transitively; sorted by name
+  std::vector<std::string>
+      toolkit_headers;  // included too, and known to neither us nor the template
 
   bool operator==(const Source&) const = default;
 };

@@ -69,8 +69,8 @@ std::size_t hash_value(const Problem& problem);
 // extents and for a leading dimension under its row's length, with both values.
 GemmProblem normalized(GemmProblem problem);
 
-// What a selection table distinguishes. Tiny: too few outputs to fill a large GPU. Tall and wide: one
-// extent of D eight times the other or more. Large: the rest.
+// What a selection table distinguishes. Tiny: too few outputs to fill a large GPU. Tall and wide:
+// one extent of D eight times the other or more. Large: the rest.
 enum class ShapeClass : std::uint8_t { tiny, tall, wide, large };
 ShapeClass shape_class(const Problem& problem);
 std::string_view to_string(ShapeClass shape);

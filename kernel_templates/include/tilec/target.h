@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tilec {
 
@@ -27,6 +28,15 @@ class Target {
   int sm() const { return sm_; }
   // 'a' (that architecture only), 'f' (its family) or '\0'.
   char suffix() const { return suffix_; }
+
+  // Without the suffix: what to compile for unless a kernel needs features of one architecture
+  // only.
+  Target plain() const;
+  // The highest PTX target that is not newer, among those that `known` lists as numbers (90, …).
+  std::optional<Target> newest_ptx(std::span<const int> known) const;
+  // Where there is no code for this very target: others whose code may run, the best first. Cubins
+  // of the same major and an earlier minor version, then PTX of this or an earlier one.
+  std::vector<Target> stand_ins() const;
 
   // The most dynamic shared memory one block may have, in bytes.
   int max_shared_bytes() const;
