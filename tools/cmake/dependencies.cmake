@@ -15,8 +15,9 @@ add_library(tilec_spdlog INTERFACE)
 if(TILEC_PORTABLE)
   target_include_directories(
     tilec_spdlog SYSTEM
-    INTERFACE $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
-  target_compile_definitions(tilec_spdlog INTERFACE SPDLOG_HEADER_ONLY FMT_HEADER_ONLY SPDLOG_FMT_EXTERNAL)
+    INTERFACE $<BUILD_INTERFACE:$<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>>)
+  target_compile_definitions(
+    tilec_spdlog INTERFACE $<BUILD_INTERFACE:SPDLOG_HEADER_ONLY;FMT_HEADER_ONLY;SPDLOG_FMT_EXTERNAL>)
   target_link_libraries(tilec_spdlog INTERFACE Threads::Threads)
 else()
   target_link_libraries(tilec_spdlog INTERFACE spdlog::spdlog)

@@ -1,0 +1,53 @@
+# Builds and runs the consumer in WORK_DIR, once per WAY:
+#   install        from an install of BUILD_DIR that was moved after it was made
+#   subdirectory   with SOURCE_DIR added to the consumer's own build
+# Neither may look for Boost, and an installed package may name no folder of this machine's build.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${ARGN}: ${result}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+file(MAKE_DIRECTORY ${WORK_DIR})
+if(WAY STREQUAL "install")
+  run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/first)
+  file(RENAME ${WORK_DIR}/first ${WORK_DIR}/moved)
+  file(GLOB_RECURSE package_files ${WORK_DIR}/moved/*.cmake)
+  if(NOT package_files)
+    message(FATAL_ERROR "no package was installed")
+  endif()
+  foreach(file IN LISTS package_files)
+    file(READ ${file} text)
+    foreach(folder ${SOURCE_DIR} ${BUILD_DIR} ${WORK_DIR})
+      string(FIND "${text}" "${folder}" at)
+      if(NOT at EQUAL -1)
+        message(FATAL_ERROR "${file} names ${folder}")
+      endif()
+    endforeach()
+  endforeach()
+  set(where -DCMAKE_PREFIX_PATH=${WORK_DIR}/moved -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
+else()
+  set(where -DTILEC_SOURCE_DIR=${SOURCE_DIR} -DTILEC_HOST_DEVICE=OFF
+            -DTILEC_CUDA_INCLUDE_DIR=${CUDA_INCLUDE_DIR})
+endif()
+
+run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${WORK_DIR}/build -G Ninja
+    -DCMAKE_BUILD_TYPE=${BUILD_TYPE} ${where})
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --target consumer)
+run(${WORK_DIR}/build/consumer ${WORK_DIR}/cache)
+if(NOT output MATCHES "^[0-9a-f]+\n$")
+  message(FATAL_ERROR "not a key: ${output}")
+endif()
+message(STATUS "key ${output}")
+
+run(ldd ${WORK_DIR}/build/consumer)
+string(REGEX MATCHALL "lib[a-z0-9_+-]+\\.so" libraries "${output}")
+set(allowed libc.so libm.so libgcc_s.so libstdc++.so libpthread.so libdl.so librt.so libspdlog.so libfmt.so)
+list(REMOVE_ITEM libraries ${allowed})
+list(FILTER libraries EXCLUDE REGEX "^(ld-linux|linux-vdso)")
+if(libraries)
+  message(FATAL_ERROR "the consumer inherits ${libraries}")
+endif()
