@@ -21,9 +21,9 @@ std::string_view to_string(Operation operation);
 // D[M×N] = alpha · A[M×K] · B[K×N] + beta · C[M×N], row-major.
 struct GemmProblem {
   std::int64_t M = 0, N = 0, K = 0;
-  DType a = f32;           // element type of A
-  std::optional<DType> b;  // of B; as A's if left out
-  std::optional<DType> d;  // of C and D; as A's if left out
+  DType a = f32;                // element type of A
+  std::optional<DType> b = {};  // of B; as A's if left out
+  std::optional<DType> d = {};  // of C and D; as A's if left out
   // Elements from one row to the next: lda ≥ K, ldb ≥ N, ldc ≥ N, ldd ≥ N; 0: no gap.
   std::int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
 
