@@ -23,7 +23,7 @@ constexpr unsigned host_machine = EM_AARCH64;
 constexpr unsigned host_machine = EM_NONE;  // not checked
 #endif
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
@@ -56,7 +56,7 @@ std::optional<Elf64_Ehdr> elf_header(const std::byte* payload, std::size_t size)
 
 std::string check_cubin(const Metadata& metadata, const std::byte* payload, std::size_t size) {
   const auto wanted = parse_sm(metadata.target, "sm_");
-  if (!wanted) return "a cubin's target is sm_NN, not " + quoted(metadata.target);
+  if (!wanted) return "a cubin's target is sm_NN, not " + in_quotes(metadata.target);
   const auto header = elf_header(payload, size);
   if (!header) return "not a 64-bit ELF file";
   if (header->e_machine != machine_cuda) {
@@ -99,7 +99,7 @@ std::optional<std::string_view> directive_value(std::string_view& text,
 
 std::string check_ptx(const Metadata& metadata, const std::byte* payload, std::size_t size) {
   const auto wanted = parse_sm(metadata.target, "compute_");
-  if (!wanted) return "a ptx's target is compute_NN, not " + quoted(metadata.target);
+  if (!wanted) return "a ptx's target is compute_NN, not " + in_quotes(metadata.target);
   std::string_view text(reinterpret_cast<const char*>(payload), size);
   if (!text.empty() && text.back() == '\0') text.remove_suffix(1);
   if (text.find('\0') != std::string_view::npos) return "not PTX text: it holds zero bytes";
@@ -116,7 +116,7 @@ std::string check_ptx(const Metadata& metadata, const std::byte* payload, std::s
 
 std::string check_host(const Metadata& metadata, const std::byte* payload, std::size_t size) {
   if (!metadata.target.starts_with("host-")) {
-    return "a host object's target is host-…, not " + quoted(metadata.target);
+    return "a host object's target is host-…, not " + in_quotes(metadata.target);
   }
   const auto header = elf_header(payload, size);
   if (!header) return "not a 64-bit ELF file";
@@ -132,7 +132,7 @@ std::string check_payload(const Metadata& metadata, const std::byte* payload, st
   if (metadata.kind == "cubin") return check_cubin(metadata, payload, size);
   if (metadata.kind == "ptx") return check_ptx(metadata, payload, size);
   if (metadata.kind == "host") return check_host(metadata, payload, size);
-  return "unknown kind " + quoted(metadata.kind);
+  return "unknown kind " + in_quotes(metadata.kind);
 }
 
 }  // namespace tilec::cache

@@ -39,6 +39,9 @@ struct StoreOptions {
   std::vector<std::filesystem::path> trust_shared;  // roots and bundles whose owners and modes
                                                     // are not checked
   std::chrono::seconds touch_after{60};  // a hit renews an entry's last use if it is older
+  // How problems() tells a person what to change.
+  std::string root_hint = "choose another cache root";
+  std::string trust_hint = "name it in trust_shared";
 };
 
 struct LookUpOptions {
@@ -75,6 +78,8 @@ struct Published {
 
   explicit operator bool() const { return failure == PublishFailure::none; }
 };
+
+struct StoreOpener;
 
 // Held while a kernel is built, so that other processes wait for it rather than build it too.
 // Releases on destruction; a forked child's copy of it holds nothing.
@@ -240,6 +245,7 @@ class Store {
   BundleReport import_bundle(const std::filesystem::path& file) const;
 
  private:
+  friend struct StoreOpener;
   struct State;
   std::unique_ptr<State> state_;
 };

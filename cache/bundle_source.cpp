@@ -1,0 +1,108 @@
+// A bundle mounted: look-ups and listings straight from the file, or from memory.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "bundle.h"
+
+namespace tilec::cache {
+
+namespace {
+
+std::ptrdiff_t copy_at(std::span<const std::byte> bytes, std::uint64_t offset,
+                       std::span<std::byte> out) {
+  if (offset >= bytes.size()) return 0;
+  const std::size_t count = std::min(out.size(), bytes.size() - static_cast<std::size_t>(offset));
+  if (count > 0) std::memcpy(out.data(), bytes.data() + offset, count);
+  return static_cast<std::ptrdiff_t>(count);
+}
+
+std::vector<std::string> builders_of(const std::vector<BundleRecord>& records) {
+  std::set<std::string> found;
+  for (const BundleRecord& record : records) found.insert(record.builder);
+  return newest_first({found.begin(), found.end()});
+}
+
+}  // namespace
+
+BundleOpening Bundle::open(const std::filesystem::path& path, Trust trust) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(path, error);
+  if (error) return {nullptr, "it can't be opened: " + error.message(), false};
+  const OpenedFolder parent = open_folder(whole.parent_path(), trust, false);
+  if (!parent.folder) return {nullptr, parent.fault, parent.untrusted};
+  Descriptor file = open_beneath(parent.folder.get(), whole.filename().string(), O_RDONLY);
+  struct stat info {};
+  if (!file || ::fstat(file.get(), &info) != 0)
+    return {nullptr, "it can't be opened: " + error_text(errno), false};
+  if (std::string doubt = distrust(info, trust); !doubt.empty())
+    return {nullptr, "it " + doubt, true};
+  return open(std::move(file), whole);
+}
+
+BundleOpening Bundle::open(Descriptor file, std::filesystem::path path) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0)
+    return {nullptr, "it can't be read: " + error_text(errno), false};
+  if (!S_ISREG(info.st_mode)) return {nullptr, "it is not a file", false};
+  std::unique_ptr<Bundle> bundle(new Bundle);
+  bundle->read_ = [shared = std::make_shared<const Descriptor>(std::move(file))](
+                      std::uint64_t offset, std::span<std::byte> out) {
+    return read_at(shared->get(), offset, out);
+  };
+  BundleIndex index = read_bundle_index(bundle->read_, static_cast<std::uint64_t>(info.st_size));
+  if (!index.fault.empty()) return {nullptr, std::move(index.fault), false};
+  bundle->builders_ = std::make_shared<const std::vector<std::string>>(builders_of(index.records));
+  bundle->records_ = std::move(index.records);
+  bundle->path_ = std::move(path);
+  bundle->modified_ = std::chrono::system_clock::from_time_t(info.st_mtim.tv_sec);
+  return {std::move(bundle), {}, false};
+}
+
+BundleOpening Bundle::open(std::span<const std::byte> bytes, std::string name) {
+  std::unique_ptr<Bundle> bundle(new Bundle);
+  bundle->read_ = [bytes](std::uint64_t offset, std::span<std::byte> out) {
+    return copy_at(bytes, offset, out);
+  };
+  BundleIndex index = read_bundle_index(bundle->read_, bytes.size());
+  if (!index.fault.empty()) return {nullptr, std::move(index.fault), false};
+  bundle->builders_ = std::make_shared<const std::vector<std::string>>(builders_of(index.records));
+  bundle->records_ = std::move(index.records);
+  bundle->origin_ = Origin::embedded_bundle;
+  bundle->path_ = std::move(name);
+  return {std::move(bundle), {}, false};
+}
+
+ReadAt Bundle::reader(const BundleRecord& record) const {
+  return [this, start = record.offset, bytes = record.bytes](std::uint64_t offset,
+                                                             std::span<std::byte> out) {
+    if (offset >= bytes) return std::ptrdiff_t{0};
+    return read_(start + offset, out.first(std::min<std::uint64_t>(out.size(), bytes - offset)));
+  };
+}
+
+Opened Bundle::open_entry(const Key& key, const std::string& builder) const {
+  BundleRecord wanted;
+  wanted.key = key;
+  wanted.builder = builder;
+  const auto found = std::ranges::lower_bound(records_, wanted,
+                                              [](const auto& a, const auto& b) { return a < b; });
+  if (found == records_.end() || found->key != key || found->builder != builder) return Absent{};
+  OpenEntry entry;
+  entry.read = reader(*found);
+  entry.bytes = found->bytes;
+  entry.path = path_;
+  entry.last_used = modified_;
+  return entry;
+}
+
+bool Bundle::for_each_name(const Visit& visit) const {
+  return std::ranges::all_of(
+      records_, [&](const BundleRecord& record) { return visit(record.key, record.builder); });
+}
+
+}  // namespace tilec::cache

@@ -1,0 +1,179 @@
+#include "publish.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "entry_format.h"
+#include "metadata.h"
+#include "store_state.h"
+#include "sweep.h"
+
+namespace tilec::cache {
+
+namespace {
+
+constexpr int attempts = 3;
+
+PublishFailure failure_of(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return PublishFailure::no_space;
+    case EROFS:
+    case EACCES:
+    case EPERM:
+      return PublishFailure::read_only;
+    default:
+      return PublishFailure::io_error;
+  }
+}
+
+// Waiting for the lock would do no good: who holds it is a sweep that takes the file for a
+// leftover.
+bool keep_locked(int file) {
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat info {};
+  return ::fstat(file, &info) == 0 && info.st_nlink > 0;
+}
+
+}  // namespace
+
+TemporaryFile TemporaryFile::create(const Descriptor& folder, mode_t mode) {
+  TemporaryFile out;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const std::string name = std::string(temporary_prefix) + random_name();
+    out.file_ = GuardedDescriptor(
+        [&] { return open_beneath(folder.get(), name, O_WRONLY | O_CREAT | O_EXCL, mode); });
+    const int file = out.file_.get();
+    if (file < 0) {
+      if (errno == EEXIST) continue;
+      return out;
+    }
+    if (!keep_locked(file)) {
+      errno = EBUSY;
+      continue;
+    }
+    if (::fchmod(file, mode) == 0) {
+      out.name_ = name;
+      return out;
+    }
+    const int error = errno;
+    ::unlinkat(folder.get(), name.c_str(), 0);
+    errno = error;
+    return out;
+  }
+  return out;
+}
+
+StagedEntry::StagedEntry(const Root& root, const Key& key, std::string builder)
+    : root_(&root), folder_(root.renewed_folder()), key_(key), builder_(std::move(builder)) {
+  const std::string name = entry_file_name(key_, builder_);
+  result_.path = folder_->path / name.substr(0, 2) / name;
+}
+
+StagedEntry::StagedEntry(StagedEntry&& other) noexcept
+    : root_(other.root_),
+      folder_(std::move(other.folder_)),
+      key_(other.key_),
+      builder_(std::move(other.builder_)),
+      shard_(std::move(other.shard_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      result_(std::move(other.result_)) {}
+
+StagedEntry::~StagedEntry() {
+  // Not committed. A failure leaves a file that the next sweep removes.
+  if (temporary_) ::unlinkat(shard_.get(), temporary_.name().c_str(), 0);
+}
+
+int StagedEntry::shard() const {
+  return key_.bytes[0];
+}
+
+bool StagedEntry::fail(int error, const char* what) {
+  result_.failure = failure_of(error);
+  result_.detail =
+      std::string(what) + " " + result_.path.string() + " failed: " + error_text(error);
+  if (temporary_) ::unlinkat(shard_.get(), temporary_.name().c_str(), 0);
+  temporary_ = {};
+  return false;
+}
+
+bool StagedEntry::open() {
+  if (!root_->announce(*folder_, builder_)) return false;
+  shard_ = root_->make_folder(*folder_, shard_name(shard()));
+  if (!shard_) return false;
+  temporary_ = TemporaryFile::create(shard_, folder_->file_mode);
+  return static_cast<bool>(temporary_);
+}
+
+bool StagedEntry::write(std::span<const std::byte> head, std::span<const std::byte> payload) {
+  if (!open()) {
+    // Someone removes folders faster than we make them: once more, from the top.
+    if (errno != ENOENT) return fail(errno, "making");
+    folder_ = root_->renewed_folder();
+    if (!open()) return fail(errno, "making");
+  }
+  const int file = temporary_.descriptor();
+  return (write_all(file, head) && write_all(file, payload)) || fail(errno, "writing");
+}
+
+bool StagedEntry::sync_file_bytes() {
+  return sync_file(temporary_.descriptor()) || fail(errno, "syncing");
+}
+
+bool StagedEntry::commit() {
+  const std::string name = entry_file_name(key_, builder_);
+  if (::renameat(shard_.get(), temporary_.name().c_str(), shard_.get(), name.c_str()) != 0) {
+    return fail(errno, "renaming to");
+  }
+  temporary_ = {};
+  return true;
+}
+
+void StagedEntry::sync_folder() const {
+  sync_file(shard_.get());
+}
+
+Published publish_in(const Root& root, const Key& key, const std::string& builder,
+                     std::span<const std::byte> head, std::span<const std::byte> payload) {
+  const bool sync = root.settings().sync;
+  for (int attempt = 1;; ++attempt) {
+    StagedEntry entry(root, key, builder);
+    if (entry.write(head, payload) && (!sync || entry.sync_file_bytes()) && entry.commit()) {
+      if (sync) entry.sync_folder();
+      return entry.result();
+    }
+    // The temporary file or its folder was removed under our hands.
+    if (errno != ENOENT || attempt == attempts) return entry.result();
+  }
+}
+
+Published Store::publish(const Key& key, const Metadata& metadata,
+                         std::span<const std::byte> payload) const {
+  const auto refuse = [](PublishFailure failure, std::string detail) {
+    return Published{failure, std::move(detail), {}};
+  };
+  if (!state_->own) return refuse(PublishFailure::no_root, "there is no cache folder");
+  const RootSettings& settings = state_->own->settings();
+  if (!settings.write) return refuse(PublishFailure::read_only, "the cache folder is read-only");
+  std::string wrong = check_metadata(metadata);
+  if (wrong.empty()) wrong = check_payload(metadata, payload.data(), payload.size());
+  if (!wrong.empty()) return refuse(PublishFailure::invalid, std::move(wrong));
+
+  const std::vector<std::byte> head = encode_entry_head(key, metadata, payload);
+  const std::uint64_t bytes = head.size() + payload.size();
+  if (payload.size() > max_payload_bytes || head.size() > entry_header_bytes + max_metadata_bytes ||
+      (settings.max_bytes != 0 && bytes > settings.max_bytes)) {
+    return refuse(PublishFailure::too_large,
+                  std::to_string(bytes) + " bytes are more than the cache may hold");
+  }
+  Published result = publish_in(*state_->own, key, metadata.builder, head, payload);
+  if (result) sweep_after_publishing(*state_->own, key.bytes[0]);
+  return result;
+}
+
+}  // namespace tilec::cache

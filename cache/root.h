@@ -1,0 +1,98 @@
+// A root folder: its entries, builder markers, locks and usage counts. FORMAT.md has the layout.
+// Thread-safe. What changes (the folder's descriptor, the builders known) is replaced as a whole
+// under the fork-safe mutex; no lock is held during I/O.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "file.h"
+#include "source.h"
+#include "tilec/cache.h"
+#include "trust.h"
+
+namespace tilec::cache {
+
+struct RootSettings {
+  std::filesystem::path path;
+  Origin origin = Origin::own_root;
+  Trust trust = Trust::own;
+  bool create = false;  // the folder, where it is missing
+  bool write = false;   // publish, discard, sweep, touch
+  bool sync = true;
+  std::uint64_t max_bytes = 0;
+  std::chrono::seconds touch_after{60};
+};
+
+// The folder as opened once. Stays good for those who still read through it when another takes
+// its place.
+struct RootFolder {
+  Descriptor descriptor;
+  std::filesystem::path path;
+  dev_t device = 0;
+  ino_t inode = 0;
+  mode_t file_mode = 0600;
+  mode_t folder_mode = 0700;
+};
+
+struct RootOpening;
+
+constexpr int shard_count = 256;
+constexpr std::string_view temporary_prefix = ".tmp-";
+
+std::string shard_name(int shard);
+std::string entry_file_name(const Key& key, const std::string& builder);
+// The other way; nothing for a name that is no entry's.
+std::optional<std::pair<Key, std::string>> parse_entry_file_name(std::string_view name);
+
+class Root final : public Source {
+ public:
+  using Folder = std::shared_ptr<const RootFolder>;
+
+  static RootOpening open(const RootSettings& settings);
+
+  Origin origin() const override { return settings_.origin; }
+  Builders builders() const override;
+  bool refresh() const override;
+  Opened open_entry(const Key& key, const std::string& builder) const override;
+  void used(const OpenEntry& entry) const override;
+  bool remove_damaged(const Key& key, const std::string& builder,
+                      const OpenEntry& entry) const override;
+  bool for_each_name(const Visit& visit) const override;
+
+  const RootSettings& settings() const { return settings_; }
+  Folder folder() const;
+
+  // The folder as it is at the path now, made anew if someone has removed it.
+  Folder renewed_folder() const;
+  // Opens a folder beneath, made where missing; something else in its place is removed.
+  Descriptor make_folder(const RootFolder& root, const std::string& name) const;
+  // False, with errno set, if the builder's marker can't be written.
+  bool announce(const RootFolder& root, const std::string& builder) const;
+
+  std::uint64_t discard(const Key& key, std::string_view builder) const;
+  bool discard_file(const Key& key, const std::string& builder) const;
+
+ private:
+  Root(RootSettings settings, Folder folder);
+  std::vector<std::string> read_builders(const RootFolder& root) const;
+  bool has_markers(const RootFolder& root) const;
+  std::vector<std::string> builders_in_use(const RootFolder& root) const;
+
+  RootSettings settings_;
+  mutable Folder folder_;  // both under fork_safe_mutex()
+  mutable Builders builders_;
+};
+
+struct RootOpening {
+  std::unique_ptr<Root> root;
+  std::string fault;  // a clause
+  bool untrusted = false;
+};
+
+}  // namespace tilec::cache

@@ -1,0 +1,274 @@
+#include "sweep.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "bytes.h"
+#include "fork_guard.h"
+#include "store_state.h"
+
+namespace tilec::cache {
+
+namespace {
+
+constexpr const char* usage_file = "usage";
+constexpr const char* sweep_lock = "locks/sweep";
+constexpr std::array<std::uint8_t, 8> usage_magic = {0x8e, 'T', 'L', 'C', 'U', '\r', '\n', 1};
+constexpr std::size_t usage_head_bytes = 16;  // magic, u32 next shard, u32 zero
+constexpr std::size_t usage_bytes = usage_head_bytes + shard_count * 8;
+constexpr std::size_t step_entries = 4096;
+
+// A writer needs seconds. Where locks can't tell whether it lives, a temporary file must be older.
+constexpr std::chrono::hours dead_without_lock{1};
+
+struct Usage {
+  int next_shard = 0;
+  std::array<std::uint64_t, shard_count> bytes{};
+
+  double total() const {
+    return std::accumulate(bytes.begin(), bytes.end(), 0.0, [](double sum, std::uint64_t each) {
+      return sum + static_cast<double>(each);
+    });
+  }
+};
+
+struct File {
+  int shard;
+  std::string name;
+  std::uint64_t bytes;
+  std::int64_t used;  // nanoseconds
+};
+
+struct Shard {
+  std::vector<File> entries;
+  std::uint64_t bytes = 0;
+  std::uint64_t temporary_files = 0;
+  std::uint64_t removed_temporary_files = 0;
+};
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+Descriptor open_usage(const Root& root, const RootFolder& folder) {
+  const int parent = folder.descriptor.get();
+  Descriptor file = open_beneath(parent, usage_file, O_RDWR | O_CREAT, folder.file_mode);
+  if (!file && (errno == EISDIR || errno == ELOOP)) {
+    // Something else in its place holds nothing of ours.
+    ::unlinkat(parent, usage_file, errno == EISDIR ? AT_REMOVEDIR : 0);
+    file = open_beneath(parent, usage_file, O_RDWR | O_CREAT, folder.file_mode);
+  }
+  if (file && root.settings().trust == Trust::shared)
+    set_mode(parent, usage_file, folder.file_mode);
+  return file;
+}
+
+Usage read_usage(const Descriptor& file) {
+  std::array<std::byte, usage_bytes> raw{};
+  Usage usage;
+  if (!file || read_at(file.get(), 0, raw) != static_cast<std::ptrdiff_t>(raw.size()) ||
+      std::memcmp(raw.data(), usage_magic.data(), usage_magic.size()) != 0) {
+    return usage;
+  }
+  usage.next_shard = static_cast<int>(load_number<std::uint32_t>(raw.data() + 8) % shard_count);
+  for (std::size_t i = 0; i < shard_count; ++i) {
+    usage.bytes[i] = load_number<std::uint64_t>(raw.data() + usage_head_bytes + 8 * i);
+  }
+  return usage;
+}
+
+void write_at(const Descriptor& file, std::size_t offset, std::span<const std::byte> bytes) {
+  // A count that is not kept is counted again.
+  static_cast<void>(::pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)) <
+                    0);
+}
+
+void write_usage(const Descriptor& file, const Usage& usage) {
+  if (!file) return;
+  std::array<std::byte, usage_bytes> raw{};
+  std::memcpy(raw.data(), usage_magic.data(), usage_magic.size());
+  store_number(raw.data() + 8, static_cast<std::uint32_t>(usage.next_shard));
+  for (std::size_t i = 0; i < shard_count; ++i)
+    store_number(raw.data() + usage_head_bytes + 8 * i, usage.bytes[i]);
+  write_at(file, 0, raw);
+}
+
+// True if the file's writer is gone and it was removed.
+bool remove_leftover(const Descriptor& shard, const std::string& name, std::chrono::seconds age,
+                     std::chrono::seconds least_age) {
+  if (age < least_age) return false;
+  const GuardedDescriptor file([&] { return open_beneath(shard.get(), name, O_RDONLY); });
+  if (file.get() < 0 && errno == ENOENT) return false;
+  if (file.get() < 0 || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (file.get() >= 0 && errno == EWOULDBLOCK) return false;
+    if (age < dead_without_lock) return false;
+  }
+  return ::unlinkat(shard.get(), name.c_str(), 0) == 0;
+}
+
+struct ScanOptions {
+  bool remove_leftovers = false;
+  std::chrono::seconds temporary_age{60};
+};
+
+Shard scan_shard(const RootFolder& root, int index, const ScanOptions& options) {
+  Shard out;
+  const Descriptor folder =
+      open_beneath(root.descriptor.get(), shard_name(index), O_RDONLY | O_DIRECTORY);
+  const auto names = folder ? names_in(folder.get()) : std::nullopt;
+  if (!names) return out;
+  const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  for (const std::string& name : *names) {
+    struct stat info {};
+    if (::fstatat(folder.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const std::int64_t used = std::min(nanoseconds(info.st_mtim), now);
+    if (name.starts_with(temporary_prefix)) {
+      const std::chrono::seconds age((now - used) / 1'000'000'000);
+      if (options.remove_leftovers && remove_leftover(folder, name, age, options.temporary_age)) {
+        ++out.removed_temporary_files;
+      } else {
+        ++out.temporary_files;
+      }
+    } else if (S_ISREG(info.st_mode) && parse_entry_file_name(name)) {
+      const auto bytes = static_cast<std::uint64_t>(info.st_size);
+      out.entries.push_back(File{index, name, bytes, used});
+      out.bytes += bytes;
+    }
+  }
+  return out;
+}
+
+// Empty if another process sweeps. A complete sweep was asked for by a person, who can wait.
+GuardedDescriptor take_sweep_lock(const Root& root, const RootFolder& folder,
+                                  std::chrono::milliseconds wait) {
+  GuardedDescriptor lock([&] {
+    Descriptor file =
+        open_beneath(folder.descriptor.get(), sweep_lock, O_RDWR | O_CREAT, folder.file_mode);
+    if (file || errno != ENOENT) return file;
+    if (!root.make_folder(folder, "locks")) return file;
+    return open_beneath(folder.descriptor.get(), sweep_lock, O_RDWR | O_CREAT, folder.file_mode);
+  });
+  // Where there are no locks, sweeping twice at a time does no harm.
+  constexpr std::chrono::milliseconds pause{10};
+  while (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (wait <= pause) return {};
+    std::this_thread::sleep_for(pause);
+    wait -= pause;
+  }
+  return lock;
+}
+
+struct Sample {
+  std::vector<File> files;
+  double bytes = 0;
+  int shards = 0;
+};
+
+// Whole shards from usage.next_shard on; counts them on the way.
+Sample take_sample(const RootFolder& folder, Usage& usage, const SweepOptions& options,
+                   Swept& swept) {
+  Sample sample;
+  while (sample.shards < shard_count && (options.complete || sample.files.size() < step_entries)) {
+    const int index = usage.next_shard;
+    Shard shard = scan_shard(folder, index, {true, options.temporary_age});
+    usage.bytes[static_cast<std::size_t>(index)] = shard.bytes;
+    usage.next_shard = (index + 1) % shard_count;
+    sample.bytes += static_cast<double>(shard.bytes);
+    swept.removed_temporary_files += shard.removed_temporary_files;
+    swept.scanned_entries += shard.entries.size();
+    std::ranges::move(shard.entries, std::back_inserter(sample.files));
+    ++sample.shards;
+  }
+  return sample;
+}
+
+void remove_oldest(const RootFolder& folder, Sample& sample, double allowed, bool keep_newest,
+                   Usage& usage, Swept& swept) {
+  std::ranges::sort(sample.files, [](const File& a, const File& b) {
+    return a.used != b.used ? a.used < b.used : a.name < b.name;
+  });
+  if (keep_newest && !sample.files.empty()) sample.files.pop_back();
+  double left = sample.bytes;
+  for (const File& file : sample.files) {
+    if (left <= allowed) break;
+    const Descriptor shard =
+        open_beneath(folder.descriptor.get(), shard_name(file.shard), O_RDONLY | O_DIRECTORY);
+    if (!shard || (::unlinkat(shard.get(), file.name.c_str(), 0) != 0 && errno != ENOENT)) continue;
+    left -= static_cast<double>(file.bytes);
+    usage.bytes[static_cast<std::size_t>(file.shard)] -= file.bytes;
+    ++swept.removed_entries;
+    swept.removed_bytes += file.bytes;
+  }
+}
+
+}  // namespace
+
+Swept sweep_root(const Root& root, const SweepOptions& options) {
+  Swept swept;
+  const Root::Folder folder = root.renewed_folder();
+  const GuardedDescriptor lock =
+      take_sweep_lock(root, *folder, std::chrono::seconds(options.complete ? 10 : 0));
+  if (lock.get() < 0) return swept;
+  swept.ran = true;
+
+  const Descriptor file = open_usage(root, *folder);
+  Usage usage = read_usage(file);
+  Sample sample = take_sample(*folder, usage, options, swept);
+  const bool all = sample.shards == shard_count;
+  // The counts may be anything; never believe them over what the sample shows.
+  const double total =
+      all ? sample.bytes : std::min(usage.total(), sample.bytes * shard_count / sample.shards);
+  const auto bound = static_cast<double>(options.max_bytes.value_or(root.settings().max_bytes));
+  const bool bounded = options.max_bytes || root.settings().max_bytes != 0;
+  if (bounded && total > bound) {
+    // A step goes a little further than it must, so that not every publishing needs one.
+    const double goal = options.complete ? bound : bound * 0.9;
+    const double allowed = all ? goal : sample.bytes * goal / total;
+    remove_oldest(*folder, sample, allowed, all && !options.complete, usage, swept);
+  }
+  write_usage(file, usage);
+  swept.bytes_left = static_cast<std::uint64_t>(usage.total());
+  return swept;
+}
+
+void sweep_after_publishing(const Root& root, int shard) {
+  const Root::Folder folder = root.folder();
+  const Shard counted = scan_shard(*folder, shard, {true, SweepOptions{}.temporary_age});
+  const Descriptor file = open_usage(root, *folder);
+  Usage usage = read_usage(file);
+  if (usage.total() == 0.0) write_usage(file, usage);
+  usage.bytes[static_cast<std::size_t>(shard)] = counted.bytes;
+  if (file) {
+    std::byte raw[8];
+    store_number(raw, counted.bytes);
+    write_at(file, usage_head_bytes + 8 * static_cast<std::size_t>(shard), raw);
+  }
+  // With no counts to be had, one shard stands for all.
+  const double total = file ? usage.total() : static_cast<double>(counted.bytes) * shard_count;
+  const std::uint64_t bound = root.settings().max_bytes;
+  if (bound != 0 && total > static_cast<double>(bound)) sweep_root(root, {});
+}
+
+Totals count_root(const Root& root) {
+  Totals out;
+  const Root::Folder folder = root.renewed_folder();
+  for (int index = 0; index < shard_count; ++index) {
+    const Shard shard = scan_shard(*folder, index, {});
+    out.entries += shard.entries.size();
+    out.bytes += shard.bytes;
+    out.temporary_files += shard.temporary_files;
+  }
+  return out;
+}
+
+}  // namespace tilec::cache

@@ -1,0 +1,39 @@
+// Who may have written what we are about to believe. A folder is opened component by component, and
+// each must belong to the effective user or root and be writable by nobody else; sticky parents are
+// excepted. A group whose number is the owner's counts as the owner (a user's private group; root's
+// in a container image). No state.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+
+#include "file.h"
+
+namespace tilec::cache {
+
+enum class Trust {
+  own,        // belongs to the effective user
+  read_only,  // belongs to the effective user or root
+  shared,     // whoever: the user has named it
+};
+
+struct OpenedFolder {
+  Descriptor folder;
+  struct stat info {};
+  std::filesystem::path path;  // canonical
+  std::string fault;           // a clause: why it was not opened
+  bool untrusted = false;      // the fault is one of owners or modes
+};
+
+// `create` makes what is missing with mode 0700, but only beneath what can be trusted.
+OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool create);
+
+// What is wrong with a file or folder itself, or an empty string.
+std::string distrust(const struct stat& info, Trust trust);
+
+// Makes the mode of something just created independent of the umask; never follows a link.
+void set_mode(int folder, const std::string& name, mode_t mode);
+
+}  // namespace tilec::cache
