@@ -29,7 +29,7 @@ find_missing_packages() {
   has_header doctest/doctest.h || missing+=(doctest-dev)
   has_header CLI/CLI.hpp || missing+=(libcli11-dev)
   has_header nlohmann/json.hpp || missing+=(nlohmann-json3-dev)
-  { has_header boost/context/fiber.hpp && has_archive libboost_context.a; } ||
+  { has_header boost/context/detail/fcontext.hpp && has_archive libboost_context.a; } ||
     missing+=(libboost-context-dev)
 }
 

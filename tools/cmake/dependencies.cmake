@@ -33,10 +33,11 @@ message(STATUS "CUDA headers: ${TILEC_CUDA_INCLUDE_DIR_FOUND}; NVRTC: ${TILEC_NV
 add_library(tilec_cuda_headers INTERFACE)
 target_include_directories(tilec_cuda_headers SYSTEM INTERFACE ${TILEC_CUDA_INCLUDE_DIR_FOUND})
 
-# Boost.Context goes into our own archive as its four object files, so that neither a consumer of the
-# package nor the machine that a binary is copied to needs Boost.
+# Of Boost.Context only the switch between stacks is used. Its object files (assembly: three of them) go
+# into our own archive, so that neither a consumer of the package nor the machine that a binary is
+# copied to needs Boost.
 if(TILEC_HOST_DEVICE)
-  find_path(BOOST_CONTEXT_INCLUDE_DIR boost/context/fiber.hpp)
+  find_path(BOOST_CONTEXT_INCLUDE_DIR boost/context/detail/fcontext.hpp)
   find_library(BOOST_CONTEXT_ARCHIVE libboost_context.a)
   mark_as_advanced(BOOST_CONTEXT_INCLUDE_DIR BOOST_CONTEXT_ARCHIVE)
   if(NOT BOOST_CONTEXT_INCLUDE_DIR OR NOT BOOST_CONTEXT_ARCHIVE)
@@ -48,7 +49,7 @@ if(TILEC_HOST_DEVICE)
   file(MAKE_DIRECTORY ${boost_objects_dir})
   execute_process(COMMAND ${CMAKE_AR} x ${BOOST_CONTEXT_ARCHIVE} WORKING_DIRECTORY ${boost_objects_dir}
                   COMMAND_ERROR_IS_FATAL ANY)
-  file(GLOB boost_objects ${boost_objects_dir}/*.o)
+  file(GLOB boost_objects ${boost_objects_dir}/*_gas.o)
   add_library(tilec_fibers INTERFACE)
   target_sources(tilec_fibers INTERFACE ${boost_objects})
   target_include_directories(tilec_fibers SYSTEM INTERFACE ${BOOST_CONTEXT_INCLUDE_DIR})
