@@ -1,0 +1,162 @@
+// The pool: one poll() loop over the workers' pipes, their deadlines and the signals.
+#include "worker_pool.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "output.h"
+#include "worker_process.h"
+
+namespace tilec::command {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// SIGINT, SIGTERM and SIGHUP as something to poll; SIGPIPE as an error of write(). As before on
+// destruction.
+class Signals {
+ public:
+  Signals() {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, signal);
+    pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
+    descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignore, &pipe_before_);
+  }
+  ~Signals() {
+    if (descriptor_ >= 0) close(descriptor_);
+    sigaction(SIGPIPE, &pipe_before_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  int arrived() const {
+    signalfd_siginfo info{};
+    return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                                : 0;
+  }
+
+ private:
+  int descriptor_ = -1;
+  sigset_t mask_before_{};
+  struct sigaction pipe_before_ {};
+};
+
+class Pool {
+ public:
+  Pool(const std::vector<std::string>& tasks, const PoolOptions& options, const PoolEvents& events)
+      : tasks_(tasks), options_(options), events_(events) {}
+
+  int run() {
+    while (next_ < tasks_.size() || busy() > 0) {
+      hand_out();
+      if (const int signal = wait()) return signal;  // ~Worker kills
+      collect();
+      enforce_time_limit();
+    }
+    return 0;
+  }
+
+ private:
+  std::size_t busy() const {
+    return static_cast<std::size_t>(
+        std::count_if(workers_.begin(), workers_.end(), [](const Worker& w) { return w.busy(); }));
+  }
+
+  void hand_out() {
+    while (next_ < tasks_.size()) {
+      auto idle = std::find_if(workers_.begin(), workers_.end(),
+                               [](const Worker& worker) { return !worker.busy(); });
+      if (idle == workers_.end()) {
+        if (workers_.size() >= static_cast<std::size_t>(options_.processes)) return;
+        workers_.emplace_back(options_.command);
+        idle = workers_.end() - 1;
+      }
+      idle->give(next_, tasks_[next_]);
+      ++next_;
+    }
+  }
+
+  // Until something happens, a deadline passes or the tick is due. Returns a signal's number or 0.
+  int wait() {
+    std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
+    Clock::time_point wake = Clock::now() + options_.tick;
+    for (const Worker& worker : workers_) {
+      watched.push_back({worker.output(), POLLIN, 0});
+      watched.push_back({worker.errors(), POLLIN, 0});
+      if (worker.busy() && limited()) wake = std::min(wake, worker.since() + options_.time_limit);
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(wake - Clock::now());
+    const int ready = poll(watched.data(), watched.size(),
+                           static_cast<int>(std::max<std::int64_t>(0, left.count())));
+    if (ready == 0 && events_.on_tick) events_.on_tick();
+    return ready > 0 && watched.front().revents != 0 ? signals_.arrived() : 0;
+  }
+
+  void collect() {
+    for (Worker& worker : workers_) {
+      const Worker::Heard heard = worker.listen();
+      for (const std::string& line : heard.messages) {
+        if (events_.on_message) events_.on_message(line);
+      }
+      if (heard.answer) finish(worker, Outcome::Kind::answered, *heard.answer);
+      if (heard.ended) {
+        const std::string how = worker.reap();
+        if (worker.busy()) finish(worker, Outcome::Kind::crashed, how);
+      }
+    }
+    std::erase_if(workers_, [](const Worker& worker) { return worker.reaped(); });
+  }
+
+  void enforce_time_limit() {
+    if (!limited()) return;
+    for (Worker& worker : workers_) {
+      if (!worker.busy() || Clock::now() < worker.since() + options_.time_limit) continue;
+      worker.kill();
+      finish(worker, Outcome::Kind::timed_out, {});
+    }
+    std::erase_if(workers_, [](const Worker& worker) { return worker.reaped(); });
+  }
+
+  bool limited() const { return options_.time_limit.count() > 0; }
+
+  void finish(Worker& worker, Outcome::Kind kind, std::string text) {
+    const std::chrono::duration<double> taken = Clock::now() - worker.since();
+    const std::size_t task = worker.finish();
+    events_.on_outcome({kind, task, std::move(text), taken.count()});
+  }
+
+  const std::vector<std::string>& tasks_;
+  const PoolOptions& options_;
+  const PoolEvents& events_;
+  Signals signals_;
+  std::vector<Worker> workers_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+int run_pool(const std::vector<std::string>& tasks, const PoolOptions& options,
+             const PoolEvents& events) {
+  return Pool(tasks, options, events).run();
+}
+
+void die_with_parent() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == 1) _exit(kExitFailure);  // it died before that took effect
+}
+
+}  // namespace tilec::command

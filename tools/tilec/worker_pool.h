@@ -1,0 +1,44 @@
+// Worker processes that each take one line at a time and answer it with one line. A worker that
+// takes too long, or crashes, costs only the task it had: it is killed with everything it started,
+// and another takes its place. One pool at a time in a process; not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilec::command {
+
+struct PoolOptions {
+  std::vector<std::string> command;  // the worker's program and arguments
+  int processes = 1;
+  std::chrono::milliseconds time_limit{0};  // of one task
+  std::chrono::milliseconds tick{500};      // on_tick is called about so often
+};
+
+struct Outcome {
+  enum class Kind { answered, crashed, timed_out };
+  Kind kind = Kind::answered;
+  std::size_t task = 0;
+  std::string text;    // the answer, or what was seen of the crash
+  double seconds = 0;  // since the task was handed out
+};
+
+struct PoolEvents {
+  std::function<void(const Outcome&)> on_outcome;
+  std::function<void(std::string_view line)> on_message;  // a worker's line on stderr
+  std::function<void()> on_tick;
+};
+
+// Hands out the tasks in order and returns when each has its outcome: 0. Where SIGINT, SIGTERM or
+// SIGHUP arrives first, kills the workers and returns the signal's number. Throws Failure where no
+// worker can be started.
+int run_pool(const std::vector<std::string>& tasks, const PoolOptions& options,
+             const PoolEvents& events);
+
+// In the worker: ends it when its parent dies.
+void die_with_parent();
+
+}  // namespace tilec::command

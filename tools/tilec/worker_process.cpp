@@ -1,0 +1,202 @@
+// Starting, feeding, hearing and ending a worker.
+#include "worker_process.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "output.h"
+
+extern char** environ;
+
+namespace tilec::command {
+namespace {
+
+constexpr std::size_t kLastWords = 16384;
+
+struct Pipe {
+  int read = -1, write = -1;
+};
+
+Pipe open_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw Failure(std::string("no pipe to a worker process: ") + std::strerror(errno) +
+                  "; a smaller -j may help");
+  }
+  return {ends[0], ends[1]};
+}
+
+// Moves what can be read without waiting to the end of `text`. False at the end of the file.
+bool drain(int descriptor, std::string& text) {
+  std::array<char, 65536> block{};
+  for (;;) {
+    const ssize_t got = read(descriptor, block.data(), block.size());
+    if (got > 0) {
+      text.append(block.data(), static_cast<std::size_t>(got));
+    } else if (got == 0) {
+      return false;
+    } else if (errno != EINTR) {
+      return errno == EAGAIN;
+    }
+  }
+}
+
+std::optional<std::string> take_line(std::string& text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  std::string line = text.substr(0, end);
+  text.erase(0, end + 1);
+  return line;
+}
+
+std::string ending(int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = sigabbrev_np(WTERMSIG(status));
+    return "the compiling process was killed by SIG" + std::string(name == nullptr ? "?" : name) +
+           (WTERMSIG(status) == SIGKILL ? " (out of memory?)" : "");
+  }
+  return "the compiling process ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+// The spawned process starts with our three pipes, default signals and a group of its own.
+pid_t spawn(const std::vector<std::string>& command, int input, int output, int errors) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, defaults;
+  sigemptyset(&none);
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  pid_t process = -1;
+  const int error = posix_spawn(&process, command.front().c_str(), &files, &attributes,
+                                arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) {
+    throw Failure(std::string("no worker process can be started: ") + std::strerror(error) +
+                  "; a smaller -j may help");
+  }
+  return process;
+}
+
+}  // namespace
+
+Worker::Worker(const std::vector<std::string>& command) {
+  const Pipe input = open_pipe();
+  const Pipe output = open_pipe();
+  const Pipe errors = open_pipe();
+  input_ = input.write;
+  output_ = output.read;
+  errors_ = errors.read;
+  fcntl(output_, F_SETFL, O_NONBLOCK);
+  fcntl(errors_, F_SETFL, O_NONBLOCK);
+  const auto close_theirs = [&] {
+    for (const int end : {input.read, output.write, errors.write}) close(end);
+  };
+  try {
+    process_ = spawn(command, input.read, output.write, errors.write);
+  } catch (...) {
+    close_theirs();
+    close_pipes();
+    throw;
+  }
+  close_theirs();
+}
+
+Worker::Worker(Worker&& other) noexcept {
+  *this = std::move(other);
+}
+
+Worker& Worker::operator=(Worker&& other) noexcept {
+  std::swap(process_, other.process_);
+  std::swap(input_, other.input_);
+  std::swap(output_, other.output_);
+  std::swap(errors_, other.errors_);
+  std::swap(output_text_, other.output_text_);
+  std::swap(error_text_, other.error_text_);
+  std::swap(last_words_, other.last_words_);
+  std::swap(task_, other.task_);
+  std::swap(since_, other.since_);
+  return *this;
+}
+
+Worker::~Worker() {
+  if (!reaped()) kill();
+  close_pipes();
+}
+
+void Worker::close_pipes() {
+  for (int* descriptor : {&input_, &output_, &errors_}) {
+    if (*descriptor >= 0) close(std::exchange(*descriptor, -1));
+  }
+}
+
+void Worker::give(std::size_t task, const std::string& line) {
+  task_ = task;
+  since_ = std::chrono::steady_clock::now();
+  const std::string text = line + "\n";
+  // A worker that died takes no more: its end is heard next.
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t wrote = write(input_, text.data() + sent, text.size() - sent);
+    if (wrote < 0 && errno != EINTR) return;
+    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
+  }
+}
+
+std::size_t Worker::finish() {
+  return *std::exchange(task_, std::nullopt);
+}
+
+Worker::Heard Worker::listen() {
+  Heard heard;
+  drain(errors_, error_text_);
+  heard.ended = !drain(output_, output_text_);
+  if (heard.ended) drain(errors_, error_text_);
+  heard.answer = take_line(output_text_);
+  while (std::optional<std::string> line = take_line(error_text_)) {
+    last_words_ += *line + "\n";
+    heard.messages.push_back(std::move(*line));
+  }
+  if (last_words_.size() > kLastWords) last_words_.erase(0, last_words_.size() - kLastWords);
+  return heard;
+}
+
+std::string Worker::reap() {
+  ::kill(-process_, SIGKILL);  // whatever it left behind
+  int status = 0;
+  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+  const std::string words = last_words_ + error_text_;
+  return ending(status) + (words.empty() ? "" : "; its last words:\n" + words);
+}
+
+void Worker::kill() {
+  ::kill(-process_, SIGKILL);
+  ::kill(process_, SIGKILL);  // in case it is not a group's leader yet
+  while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+}
+
+}  // namespace tilec::command
