@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <set>
 
 #include "bundle.h"
@@ -12,14 +11,6 @@
 namespace tilec::cache {
 
 namespace {
-
-std::ptrdiff_t copy_at(std::span<const std::byte> bytes, std::uint64_t offset,
-                       std::span<std::byte> out) {
-  if (offset >= bytes.size()) return 0;
-  const std::size_t count = std::min(out.size(), bytes.size() - static_cast<std::size_t>(offset));
-  if (count > 0) std::memcpy(out.data(), bytes.data() + offset, count);
-  return static_cast<std::ptrdiff_t>(count);
-}
 
 std::vector<std::string> builders_of(const std::vector<BundleRecord>& records) {
   std::set<std::string> found;
@@ -65,9 +56,7 @@ BundleOpening Bundle::open(Descriptor file, std::filesystem::path path) {
 
 BundleOpening Bundle::open(std::span<const std::byte> bytes, std::string name) {
   std::unique_ptr<Bundle> bundle(new Bundle);
-  bundle->read_ = [bytes](std::uint64_t offset, std::span<std::byte> out) {
-    return copy_at(bytes, offset, out);
-  };
+  bundle->read_ = read_from(bytes);
   BundleIndex index = read_bundle_index(bundle->read_, bytes.size());
   if (!index.fault.empty()) return {nullptr, std::move(index.fault), false};
   bundle->builders_ = std::make_shared<const std::vector<std::string>>(builders_of(index.records));

@@ -1,5 +1,6 @@
 #include "entry_format.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -152,6 +153,15 @@ std::variant<std::vector<std::byte>, Fault> read_entry_payload(const ReadAt& rea
     return Fault{MissReason::wrong_payload, std::move(wrong)};
   }
   return payload;
+}
+
+ReadAt read_from(std::span<const std::byte> bytes) {
+  return [bytes](std::uint64_t offset, std::span<std::byte> out) {
+    if (offset >= bytes.size()) return std::ptrdiff_t{0};
+    const std::size_t count = std::min(out.size(), bytes.size() - static_cast<std::size_t>(offset));
+    if (count > 0) std::memcpy(out.data(), bytes.data() + offset, count);
+    return static_cast<std::ptrdiff_t>(count);
+  };
 }
 
 }  // namespace tilec::cache

@@ -51,4 +51,7 @@ std::variant<EntryHead, Fault> read_entry_head(const ReadAt& read, std::uint64_t
 std::variant<std::vector<std::byte>, Fault> read_entry_payload(const ReadAt& read,
                                                                const EntryHead& head);
 
+// Reads from memory, which must outlive the function.
+ReadAt read_from(std::span<const std::byte> bytes);
+
 }  // namespace tilec::cache

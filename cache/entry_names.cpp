@@ -72,8 +72,6 @@ std::string_view to_string(PublishFailure failure) {
       return "no root";
     case PublishFailure::read_only:
       return "read-only";
-    case PublishFailure::untrusted:
-      return "untrusted";
     case PublishFailure::no_space:
       return "no space";
     case PublishFailure::too_large:

@@ -24,20 +24,20 @@ namespace tilec::cache {
 
 // A file that exporting wrote, or the same bytes linked into the program. Searched after the roots.
 struct BundleSource {
-  std::filesystem::path path;        // used if `bytes` is empty
-  std::span<const std::byte> bytes;  // must outlive the store
-  std::string name;                  // of an embedded one, for messages
+  std::filesystem::path path{};        // used if `bytes` is empty
+  std::span<const std::byte> bytes{};  // must outlive the store
+  std::string name{};                  // of an embedded one, for messages
 };
 
 struct StoreOptions {
-  std::filesystem::path root;  // created with its parents, mode 0700; empty: no root of our own
-  bool read_only = false;      // never writes to the root, nor removes damage from it
-  std::vector<std::filesystem::path> read_only_roots;  // searched after `root`, in order
-  std::vector<BundleSource> bundles;                   // searched after the roots, in order
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;    // of `root`'s entries; 0: no bound
+  std::filesystem::path root{};  // created with its parents, mode 0700; empty: no root of our own
+  bool read_only = false;        // never writes to the root, nor removes damage from it
+  std::vector<std::filesystem::path> read_only_roots{};  // searched after `root`, in order
+  std::vector<BundleSource> bundles{};                   // searched after the roots, in order
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;      // of `root`'s entries; 0: no bound
   bool sync = true;  // fsync on publishing: an entry survives a power loss
-  std::vector<std::filesystem::path> trust_shared;  // roots and bundles whose owners and modes
-                                                    // are not checked
+  std::vector<std::filesystem::path> trust_shared{};  // roots and bundles whose owners and modes
+                                                      // are not checked
   std::chrono::seconds touch_after{60};  // a hit renews an entry's last use if it is older
   // How problems() tells a person what to change.
   std::string root_hint = "choose another cache root";
@@ -45,16 +45,16 @@ struct StoreOptions {
 };
 
 struct LookUpOptions {
-  std::string require_builder;             // only this one; empty: any, newest first
-  std::vector<std::string> skip_builders;  // those whose entry the driver has rejected
-  std::string target;                      // refuse an entry of another one; empty: any
+  std::string require_builder{};             // only this one; empty: any, newest first
+  std::vector<std::string> skip_builders{};  // those whose entry the driver has rejected
+  std::string target{};                      // refuse an entry of another one; empty: any
 };
 
-// Exactly one of the two is filled on return: an entry, or at least one miss. A hit may come with
-// misses too (a damaged file of a newer builder, say).
+// An entry, or at least one miss that says why there is none. A hit may come with misses too: a
+// damaged file of a newer builder, say.
 struct LookUp {
-  std::optional<Entry> entry;
-  std::vector<Miss> misses;
+  std::optional<Entry> entry{};
+  std::vector<Miss> misses{};
 
   explicit operator bool() const { return entry.has_value(); }
 };
@@ -63,7 +63,6 @@ enum class PublishFailure {
   none,
   no_root,
   read_only,
-  untrusted,
   no_space,
   too_large,
   invalid,
@@ -73,8 +72,8 @@ std::string_view to_string(PublishFailure failure);
 
 struct Published {
   PublishFailure failure = PublishFailure::none;
-  std::string detail;          // a clause for a person, naming the path
-  std::filesystem::path path;  // of the entry
+  std::string detail{};          // a clause for a person, naming the path
+  std::filesystem::path path{};  // of the entry
 
   explicit operator bool() const { return failure == PublishFailure::none; }
 };
@@ -104,25 +103,25 @@ class BuildLock {
 
 // All conditions that are set must hold.
 struct Filter {
-  std::string target;
-  std::string template_name;
-  std::string builder;
-  std::string kind;
-  std::optional<Key> key;
+  std::string target{};
+  std::string template_name{};
+  std::string builder{};
+  std::string kind{};
+  std::optional<Key> key{};
 
   bool matches(const Key& entry_key, const Metadata& metadata) const;
 };
 
 // An entry as a listing shows it. `problem` is set where it is no good; metadata is then empty.
 struct Listed {
-  Key key;
-  Metadata metadata;
+  Key key{};
+  Metadata metadata{};
   Origin origin = Origin::own_root;
-  std::filesystem::path path;
+  std::filesystem::path path{};
   std::uint64_t bytes = 0;  // of the whole entry
   std::uint64_t payload_bytes = 0;
-  std::chrono::system_clock::time_point last_used;  // of the bundle's file for a bundle's entry
-  std::optional<Miss> problem;
+  std::chrono::system_clock::time_point last_used{};  // of the bundle's file for a bundle's entry
+  std::optional<Miss> problem{};
 };
 
 enum class Depth { metadata, payload };  // how much of each entry a listing reads and verifies
@@ -134,8 +133,8 @@ struct Totals {
 };
 
 struct SweepOptions {
-  std::optional<std::uint64_t> max_bytes;  // other than the store's
-  bool complete = false;                   // until the bound holds; else one step of bounded cost
+  std::optional<std::uint64_t> max_bytes{};  // other than the store's
+  bool complete = false;                     // until the bound holds; else one step of bounded cost
   // A temporary file is removed if its writer is gone and it is at least this old.
   std::chrono::seconds temporary_age{60};
 };
@@ -152,32 +151,32 @@ struct Swept {
 struct VerifyReport {
   std::uint64_t good = 0;
   std::uint64_t bytes = 0;
-  std::vector<Miss> damaged;  // .removed says whether it was repaired
+  std::vector<Miss> damaged{};  // .removed says whether it was repaired
 };
 
 // What was wanted, to be compared with what is there.
 struct Wanted {
-  Key key;
-  std::string template_name;
-  std::map<std::string, std::string> parameters;
-  std::string target;
-  std::string builder;
+  Key key{};
+  std::string template_name{};
+  std::map<std::string, std::string> parameters{};
+  std::string target{};
+  std::string builder{};
 };
 
 struct Difference {
-  std::string field;  // "target", "builder", "parameter TILE", "source, headers or options"
-  std::string wanted;
-  std::string found;
+  std::string field{};  // "target", "builder", "parameter TILE", "source, headers or options"
+  std::string wanted{};
+  std::string found{};
 };
 
 struct Near {
-  Listed entry;
-  std::vector<Difference> differences;
+  Listed entry{};
+  std::vector<Difference> differences{};
 };
 
 struct BundleReport {
   bool ok = false;
-  std::string detail;         // why not
+  std::string detail{};       // why not
   std::uint64_t entries = 0;  // written, or imported now
   std::uint64_t already_there = 0;
   std::uint64_t bytes = 0;

@@ -16,7 +16,7 @@ namespace tilec::cache {
 
 // One kernel function of the payload. 0: unknown, or none.
 struct EntryPoint {
-  std::string name;  // as the driver looks it up
+  std::string name{};  // as the driver looks it up
   int registers = 0;
   int static_shared_bytes = 0;
   int local_bytes = 0;  // stack frame of a thread
@@ -28,18 +28,18 @@ struct EntryPoint {
 };
 
 struct Metadata {
-  std::string kind;  // "cubin", "ptx" or "host"
-  std::string template_name;
-  std::map<std::string, std::string> parameters;
-  std::string target;  // "sm_90a" of a cubin, "compute_90" of a ptx, "host-…" of a host object
-  std::vector<EntryPoint> entries;
-  std::string builder;   // the compiler's full build: "nvrtc-13.0.88"; see valid_builder()
-  int least_driver = 0;  // 13000 for 13.0; 0: any
+  std::string kind{};  // "cubin", "ptx" or "host"
+  std::string template_name{};
+  std::map<std::string, std::string> parameters{};
+  std::string target{};  // "sm_90a" of a cubin, "compute_90" of a ptx, "host-…" of a host object
+  std::vector<EntryPoint> entries{};
+  std::string builder{};  // the compiler's full build: "nvrtc-13.0.88"; see valid_builder()
+  int least_driver = 0;   // 13000 for 13.0; 0: any
   std::uint64_t source_bytes = 0;
-  double build_seconds = 0;                  // kept to the microsecond
-  std::string description;                   // the problem, in words
-  std::string log;                           // the compiler's
-  std::map<std::string, std::string> notes;  // whatever else the caller wants back
+  double build_seconds = 0;                    // kept to the microsecond
+  std::string description{};                   // the problem, in words
+  std::string log{};                           // the compiler's
+  std::map<std::string, std::string> notes{};  // whatever else the caller wants back
 
   bool operator==(const Metadata&) const = default;
 };
@@ -56,11 +56,11 @@ enum class Origin { own_root, read_only_root, bundle, embedded_bundle };
 std::string_view to_string(Origin origin);
 
 struct Entry {
-  Key key;
-  Metadata metadata;
-  std::vector<std::byte> payload;
+  Key key{};
+  Metadata metadata{};
+  std::vector<std::byte> payload{};
   Origin origin = Origin::own_root;
-  std::filesystem::path path;  // of the entry's file, or of its bundle; empty for an embedded one
+  std::filesystem::path path{};  // of the entry's file, or of its bundle; empty for an embedded one
 };
 
 enum class MissReason {
@@ -85,8 +85,8 @@ bool is_damage(MissReason reason);
 
 struct Miss {
   MissReason reason = MissReason::never_built;
-  std::filesystem::path path;  // empty where there is no file
-  std::string detail;          // a clause for a person
+  std::filesystem::path path{};  // empty where there is no file
+  std::string detail{};          // a clause for a person
   bool removed = false;
 };
 
