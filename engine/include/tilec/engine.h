@@ -29,6 +29,15 @@ struct Stats {
   double lookup_seconds = 0;
 };
 
+// A kernel that `plan` may choose by itself for some problem.
+struct SelectableKernel {
+  std::string template_name;
+  DType T = f32;
+  Parameters parameters;  // complete
+
+  bool operator==(const SelectableKernel&) const = default;
+};
+
 // Thread-safe. Cheap to keep, not to make: one per device and program is usual. Moved-from engines
 // may only be destroyed.
 class TILEC_EXPORT Engine {
@@ -56,6 +65,12 @@ class TILEC_EXPORT Engine {
   void register_template(KernelTemplate kernel) const;
   // The templates registered now: the catalog's and the user's, by name.
   std::vector<KernelTemplate> templates() const;
+
+  // Every kernel that `plan` may choose on this device where the options name nothing: what a cache
+  // for it has to hold.
+  std::vector<SelectableKernel> selectable() const;
+  // The text that planning this problem would compile. Throws as `plan` does, compiles nothing.
+  Source source(const Problem& problem, const PlanOptions& options = {}) const;
 
   const Device& device() const;
   const Options& options() const;

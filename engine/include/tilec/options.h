@@ -1,6 +1,7 @@
 // How an engine behaves. Everything has a default that is right for most programs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -25,12 +26,22 @@ enum class CachePolicy : std::uint8_t {
   off,       // neither read nor write the disk
 };
 
+// Where NVRTC is looked for when a kernel has to be compiled.
+struct NvrtcLocation {
+  std::filesystem::path library;  // the shared library itself; nothing else is tried then
+  // Else by its usual names, then in these toolkits' folders, then in /usr/local/cuda. Their
+  // include folders serve templates that use CUDA's own headers.
+  std::vector<std::filesystem::path> toolkits;
+};
+
 struct TILEC_EXPORT Options {
   // The cache's own root. Empty: no disk cache beyond the read-only roots and bundles.
   std::filesystem::path cache_dir;
   CachePolicy cache_policy = CachePolicy::normal;
   std::uint64_t cache_max_bytes = std::uint64_t{1} << 30;
   bool cache_sync = true;  // fsync what is published
+  // How long to wait for another process that builds the same kernel, before building it too.
+  std::chrono::milliseconds build_wait{60000};
   // Searched after the own root, in this order, never written: folders, then bundle files, then
   // bundles in memory (which must outlive every engine that uses them).
   std::vector<std::filesystem::path> read_only_roots;
@@ -41,8 +52,7 @@ struct TILEC_EXPORT Options {
   // Serve only what this builder made ("nvrtc-13.0.88"). Empty: any that the driver loads.
   std::string require_builder;
 
-  // NVRTC's shared library. Empty: found by its usual names and places when first needed.
-  std::filesystem::path nvrtc;
+  NvrtcLocation nvrtc;
   // The C++ compiler of the host device. Empty: c++, g++ or clang++ on PATH.
   std::filesystem::path host_compiler;
   // Where each plan's rendered source, PTX and cubin are written, hit or miss. Empty: nowhere.
@@ -57,9 +67,9 @@ struct TILEC_EXPORT Options {
 
   // The defaults, with TILEC_CACHE_DIR (else XDG_CACHE_HOME/tilec, else HOME/.cache/tilec),
   // TILEC_CACHE_POLICY, TILEC_CACHE_MAX_BYTES, TILEC_CACHE_ROOTS, TILEC_CACHE_BUNDLES (both lists
-  // separated by ':'), TILEC_CACHE_TRUST_SHARED, TILEC_NVRTC, TILEC_HOST_COMPILER, TILEC_DUMP_DIR
-  // and TILEC_RECORD. Throws Error{invalid_argument} for a value that can't be read. The only place
-  // where tilec reads the environment.
+  // separated by ':'), TILEC_CACHE_TRUST_SHARED, TILEC_NVRTC, CUDA_HOME, CUDA_PATH,
+  // TILEC_HOST_COMPILER, TILEC_DUMP_DIR and TILEC_RECORD. Throws Error{invalid_argument} for a
+  // value that can't be read. The only place where tilec reads the environment.
   static Options from_env();
 };
 

@@ -1,0 +1,192 @@
+// NVRTC behind the Compiler interface. Several threads may compile at once.
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+
+#include "compile/compiler.h"
+#include "compile/nvrtc_library.h"
+#include "compile/ptxas_log.h"
+
+namespace tilec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A program and its destruction.
+class Program {
+ public:
+  Program(const NvrtcLibrary& nvrtc, const Source& source) : nvrtc_(nvrtc) {
+    std::vector<const char*> texts, names;
+    for (const Header& header : source.headers) {
+      texts.push_back(header.text.c_str());
+      names.push_back(header.name.c_str());
+    }
+    // The file's name is absolute, so that no output holds the working directory.
+    const nvrtcResult result =
+        nvrtc.create_program(&program_, source.text.c_str(), "/tilec/prologue.cu",
+                             static_cast<int>(texts.size()), texts.data(), names.data());
+    if (result != NVRTC_SUCCESS) {
+      throw Error(ErrorKind::compile,
+                  fmt::format("nvrtcCreateProgram failed: {}", nvrtc.get_error_string(result)));
+    }
+  }
+  ~Program() { nvrtc_.destroy_program(&program_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  nvrtcResult compile(const std::vector<std::string>& options) const {
+    std::vector<const char*> list;
+    for (const std::string& option : options) list.push_back(option.c_str());
+    return nvrtc_.compile_program(program_, static_cast<int>(list.size()), list.data());
+  }
+
+  std::string log() const {
+    std::string text = read<std::string>(nvrtc_.get_log_size, nvrtc_.get_log);
+    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+    return text;
+  }
+  std::vector<std::byte> cubin() const {
+    return read<std::vector<std::byte>>(nvrtc_.get_cubin_size, nvrtc_.get_cubin);
+  }
+  // The driver takes PTX as a string: its terminating zero is part of it.
+  std::vector<std::byte> ptx() const {
+    return read<std::vector<std::byte>>(nvrtc_.get_ptx_size, nvrtc_.get_ptx);
+  }
+
+ private:
+  template <class Bytes, class GetSize, class Get>
+  Bytes read(GetSize get_size, Get get) const {
+    std::size_t size = 0;
+    Bytes bytes;
+    if (get_size(program_, &size) == NVRTC_SUCCESS && size > 0) {
+      bytes.resize(size);
+      get(program_, reinterpret_cast<char*>(bytes.data()));
+    }
+    return bytes;
+  }
+
+  const NvrtcLibrary& nvrtc_;
+  nvrtcProgram program_ = nullptr;
+};
+
+// "nvrtc-13.0.88", from the release line that NVRTC leaves in what it makes; it tells the build,
+// which nvrtcVersion does not.
+std::string builder_name(const NvrtcLibrary& nvrtc, const std::vector<std::byte>& image) {
+  constexpr std::string_view kMark = "Cuda compilation tools, release ";
+  const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
+  if (const std::size_t mark = text.find(kMark); mark != std::string_view::npos) {
+    const std::string_view rest = text.substr(mark, 128);
+    if (const std::size_t version = rest.find(", V"); version != std::string_view::npos) {
+      const std::string_view number = rest.substr(version + 3);
+      return fmt::format("nvrtc-{}", number.substr(0, number.find_first_not_of("0123456789.")));
+    }
+  }
+  return fmt::format("nvrtc-{}.{}", nvrtc.major, nvrtc.minor);
+}
+
+class NvrtcCompiler final : public Compiler {
+ public:
+  explicit NvrtcCompiler(NvrtcLocation location) : location_(std::move(location)) {}
+
+  std::vector<std::string> options(const Target& target) const override {
+    std::vector<std::string> list{"--gpu-architecture=" + target.name(), "--std=c++20",
+                                  "--no-source-include"};
+    if (target.kind() == Target::Kind::sm) {  // ptxas tells registers and spills in the log
+      list.insert(list.end(), {"-Xptxas", "-v"});
+    }
+    return list;
+  }
+
+  Target nearest_target(const Target& target) const override {
+    const NvrtcLibrary& library = nvrtc();
+    const auto& known = library.architectures;
+    if (std::find(known.begin(), known.end(), target.sm()) != known.end()) return target;
+    if (const std::optional<Target> ptx = target.newest_ptx(known)) return *ptx;
+    throw Error(ErrorKind::unsupported,
+                fmt::format("NVRTC {}.{} ({}) can't compile for {}; it knows sm_{}", library.major,
+                            library.minor, library.path.string(), target.name(),
+                            fmt::join(known, ", sm_")));
+  }
+
+  Artifact compile(const CompileRequest& request) const override {
+    const auto start = Clock::now();
+    const NvrtcLibrary& library = nvrtc();
+    std::vector<std::string> all = options(request.target);
+    all.insert(all.end(), request.options.begin(), request.options.end());
+    std::vector<std::string> with_paths = all;
+    if (!request.source.toolkit_headers.empty() && library.toolkit_headers) {
+      with_paths.push_back("--include-path=" + library.toolkit_headers->string());
+    }
+    const Program program(library, request.source);
+    const nvrtcResult result = program.compile(with_paths);
+    const std::string log = program.log();
+    if (result != NVRTC_SUCCESS) fail(library, request, with_paths, result, log);
+    const bool ptx = request.target.kind() == Target::Kind::compute;
+    Artifact artifact{
+        .kind = ptx ? "ptx" : "cubin", .image = ptx ? program.ptx() : program.cubin(), .log = log};
+    artifact.entries = parse_ptxas_log(log);
+    artifact.builder = builder_name(library, artifact.image);
+    if (ptx) artifact.entries = {cache::EntryPoint{.name = request.source.entry}};
+    expect_entry(request, artifact);
+    artifact.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    return artifact;
+  }
+
+ private:
+  const NvrtcLibrary& nvrtc() const {
+    const std::lock_guard lock(mutex_);
+    if (!nvrtc_) nvrtc_ = NvrtcLibrary::open(location_);
+    return *nvrtc_;
+  }
+
+  [[noreturn]] static void fail(const NvrtcLibrary& library, const CompileRequest& request,
+                                const std::vector<std::string>& options, nvrtcResult result,
+                                const std::string& log) {
+    std::string why = library.get_error_string(result);
+    if (result == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {
+      why += fmt::format(": libnvrtc-builtins.so.{}.{} is missing; it belongs beside {}",
+                         library.major, library.minor, library.path.string());
+    }
+    std::string headers;
+    if (!request.source.toolkit_headers.empty() && !library.toolkit_headers) {
+      headers = fmt::format(
+          "\n{} is included and not tilec's, and no CUDA toolkit's include folder "
+          "was found; name one in CUDA_HOME or Options::nvrtc.toolkits",
+          fmt::join(request.source.toolkit_headers, ", "));
+    }
+    throw Error(ErrorKind::compile,
+                fmt::format("{} does not compile ({})\noptions: {}{}\n{}", request.name, why,
+                            fmt::join(options, " "), headers, log),
+                log);
+  }
+
+  static void expect_entry(const CompileRequest& request, const Artifact& artifact) {
+    std::string names;
+    for (const cache::EntryPoint& entry : artifact.entries) {
+      if (entry.name == request.source.entry) return;
+      names += (names.empty() ? "" : ", ") + entry.name;
+    }
+    throw Error(
+        ErrorKind::compile,
+        fmt::format("{} compiles, but holds no kernel called '{}' (it holds {}); declare it "
+                    "extern \"C\" __global__, or name its symbol in KernelTemplate::entry",
+                    request.name, request.source.entry, names.empty() ? "none" : names),
+        artifact.log);
+  }
+
+  NvrtcLocation location_;
+  mutable std::mutex mutex_;  // of nvrtc_ while it is being opened
+  mutable std::optional<NvrtcLibrary> nvrtc_;
+};
+
+}  // namespace
+
+std::unique_ptr<Compiler> nvrtc_compiler(const NvrtcLocation& location) {
+  return std::make_unique<NvrtcCompiler>(location);
+}
+
+}  // namespace tilec

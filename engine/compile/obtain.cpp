@@ -1,0 +1,238 @@
+// Look up → compile once → publish, by the cache's policy.
+#include "compile/obtain.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "compile/dump.h"
+
+namespace tilec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+cache::StoreOptions store_options(const Options& options) {
+  cache::StoreOptions store;
+  store.max_bytes = options.cache_max_bytes;
+  store.sync = options.cache_sync;
+  store.trust_shared = options.trust_shared;
+  if (options.cache_policy == CachePolicy::off) return store;
+  store.root = options.cache_dir;
+  store.read_only_roots = options.read_only_roots;
+  for (const auto& file : options.bundle_files) store.bundles.push_back({.path = file});
+  for (std::size_t i = 0; i < options.bundles.size(); ++i) {
+    store.bundles.push_back({.bytes = options.bundles[i], .name = fmt::format("embedded {}", i)});
+  }
+  return store;
+}
+
+std::map<std::string, std::string> texts(const Parameters& parameters) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, value] : parameters) texts.emplace(name, value.text());
+  return texts;
+}
+
+std::string root_name(const cache::Entry& entry) {
+  return entry.origin == cache::Origin::own_root ? std::string("own") : entry.path.string();
+}
+
+KernelRequest retargeted(KernelRequest request, const Target& target) {
+  request.compile.target = target;
+  return request;
+}
+
+}  // namespace
+
+Obtainer::Obtainer(const Options& options, std::shared_ptr<spdlog::logger> logger)
+    : options_(options),
+      logger_(std::move(logger)),
+      store_(store_options(options)),
+      nvrtc_(nvrtc_compiler(options.nvrtc)) {
+  for (const std::string& problem : store_.problems()) logger_->warn("{}", problem);
+}
+
+const Compiler& Obtainer::compiler(const Target& target) const {
+  if (target.kind() != Target::Kind::host) return *nvrtc_;
+  const std::lock_guard lock(mutex_);
+  if (host_ == nullptr) host_ = host_compiler(options_.host_compiler);
+  return *host_;
+}
+
+cache::Key Obtainer::key(const CompileRequest& request) const {
+  return tilec::key(request, compiler(request.target));
+}
+
+Obtained Obtainer::obtain(const KernelRequest& request,
+                          const std::vector<std::string>& skip) const {
+  Obtained obtained = [&] {
+    if (options_.cache_policy != CachePolicy::refresh) {
+      if (auto hit = look_up(request, skip)) return std::move(*hit);
+    }
+    if (options_.cache_policy == CachePolicy::must_hit) {
+      if (auto hit = look_up_stand_in(request, skip)) return std::move(*hit);
+      throw_cache_miss(request);
+    }
+    return build(request, skip);
+  }();
+  if (!options_.dump_dir.empty()) dump(request, obtained);
+  return obtained;
+}
+
+std::optional<Obtained> Obtainer::look_up(const KernelRequest& request,
+                                          const std::vector<std::string>& skip) const {
+  const auto start = Clock::now();
+  const cache::Key key = this->key(request.compile);
+  cache::LookUp found = store_.look_up(
+      key, {.require_builder = options_.require_builder, .skip_builders = skip, .target = {}});
+  note_misses(found.misses);
+  const std::lock_guard lock(mutex_);
+  stats_.lookup_seconds += seconds_since(start);
+  if (!found) return std::nullopt;
+  cache::Entry& entry = *found.entry;
+  ++stats_.hits[root_name(entry)];
+  stats_.bytes_read += entry.payload.size();
+  return Obtained{.key = key,
+                  .target = request.compile.target,
+                  .artifact = {.kind = entry.metadata.kind,
+                               .image = std::move(entry.payload),
+                               .entries = entry.metadata.entries,
+                               .builder = entry.metadata.builder,
+                               .log = entry.metadata.log,
+                               .seconds = entry.metadata.build_seconds},
+                  .origin = Origin::disk,
+                  .path = entry.path.string()};
+}
+
+std::optional<Obtained> Obtainer::look_up_stand_in(const KernelRequest& request,
+                                                   const std::vector<std::string>& skip) const {
+  for (const Target& target : request.compile.target.stand_ins()) {
+    if (auto hit = look_up(retargeted(request, target), skip)) return hit;
+  }
+  return std::nullopt;
+}
+
+Obtained Obtainer::build(const KernelRequest& request, const std::vector<std::string>& skip) const {
+  Target target = request.compile.target;
+  try {
+    target = compiler(target).nearest_target(target);
+  } catch (const Error& error) {
+    // No compiler here: code for an older target may still be in the cache.
+    if (auto hit = look_up_stand_in(request, skip)) return std::move(*hit);
+    throw;
+  }
+  const KernelRequest here = retargeted(request, target);
+  const cache::Key key = this->key(here.compile);
+  cache::BuildLock lock;
+  if (options_.cache_policy == CachePolicy::normal) {
+    lock = store_.lock(key, options_.build_wait);
+    if (!lock.held()) logger_->debug("building without a lock: {}", lock.why_not());
+    // Another process may have built it since the first look.
+    if (lock.held() || target != request.compile.target) {
+      if (auto hit = look_up(here, skip)) return std::move(*hit);
+    }
+  }
+  Obtained obtained{.key = key,
+                    .target = target,
+                    .artifact = compile(here.compile),
+                    .origin = Origin::compiler,
+                    .path = {}};
+  publish(key, here, obtained.artifact);
+  return obtained;
+}
+
+Artifact Obtainer::compile(const CompileRequest& request) const {
+  try {
+    Artifact artifact = compiler(request.target).compile(request);
+    logger_->debug("compiled {} in {:.0f} ms", request.name, artifact.seconds * 1e3);
+    const std::lock_guard lock(mutex_);
+    ++stats_.compiles;
+    stats_.compile_seconds += artifact.seconds;
+    return artifact;
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    ++stats_.failed_compiles;
+    throw;
+  }
+}
+
+void Obtainer::publish(const cache::Key& key, const KernelRequest& request,
+                       const Artifact& artifact) const {
+  if (!store_.writable()) return;
+  cache::Metadata metadata{.kind = artifact.kind,
+                           .template_name = request.template_name,
+                           .parameters = texts(request.parameters),
+                           .target = request.compile.target.name(),
+                           .entries = artifact.entries,
+                           .builder = artifact.builder,
+                           .least_driver = 0,
+                           .source_bytes = request.compile.source.text.size(),
+                           .build_seconds = artifact.seconds,
+                           .description = request.problem,
+                           .log = artifact.log,
+                           .notes = {}};
+  const cache::Published published = store_.publish(key, metadata, artifact.image);
+  if (!published) {
+    logger_->warn("{} is not kept in the cache ({}): {}", request.compile.name,
+                  cache::to_string(published.failure), published.detail);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  stats_.bytes_written += artifact.image.size();
+}
+
+void Obtainer::dump(const KernelRequest& request, const Obtained& obtained) const {
+  const CompileRequest here = retargeted(request, obtained.target).compile;
+  const std::string problem = dump_kernel(options_.dump_dir, obtained.key.hex(), here,
+                                          obtained.artifact, compiler(obtained.target));
+  if (!problem.empty()) logger_->warn("{}", problem);
+}
+
+void Obtainer::note_misses(const std::vector<cache::Miss>& misses) const {
+  for (const cache::Miss& miss : misses) {
+    if (miss.reason == cache::MissReason::never_built ||
+        miss.reason == cache::MissReason::no_root) {
+      continue;
+    }
+    logger_->warn("cache entry {} is not used ({}): {}{}", miss.path.string(),
+                  cache::to_string(miss.reason), miss.detail, miss.removed ? "; removed" : "");
+  }
+  const std::lock_guard lock(mutex_);
+  for (const cache::Miss& miss : misses)
+    ++stats_.misses[std::string(cache::to_string(miss.reason))];
+}
+
+void Obtainer::throw_cache_miss(const KernelRequest& request) const {
+  const auto near = store_.nearest({.key = key(request.compile),
+                                    .template_name = request.template_name,
+                                    .parameters = texts(request.parameters),
+                                    .target = request.compile.target.name(),
+                                    .builder = options_.require_builder},
+                                   1);
+  std::string why = "nothing of this template was ever built here";
+  if (!near.empty()) {
+    why = fmt::format("the nearest entry, {}, differs in", near.front().entry.key.hex());
+    for (const cache::Difference& difference : near.front().differences) {
+      why += fmt::format("{} {} ({} wanted, {} there)",
+                         &difference == &near.front().differences.front() ? "" : ",",
+                         difference.field, difference.wanted, difference.found);
+    }
+  }
+  throw Error(
+      ErrorKind::cache_miss,
+      fmt::format("the cache has no kernel for {} (key {}), and its policy forbids compiling: "
+                  "{}. Fill the cache with `tilec build`, or use another policy",
+                  request.compile.name, key(request.compile).hex(), why));
+}
+
+Stats Obtainer::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace tilec

@@ -1,0 +1,249 @@
+// Engine: composes select, the kernel table and the memo of plans into `plan`.
+#include "tilec/engine.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "plan/log.h"
+#include "plan/memo.h"
+#include "plan/plan_state.h"
+#include "plan/select.h"
+#include "plan/translate.h"
+
+namespace tilec {
+namespace {
+
+Templates shipped_templates() {
+  Templates templates;
+  for (const KernelTemplate& kernel : catalog()) {
+    check(kernel);
+    templates.push_back(std::make_shared<const KernelTemplate>(kernel));
+  }
+  return templates;
+}
+
+// What kernels of one element type are asked with several is for templates to come.
+void expect_one_type(const GemmProblem& problem) {
+  if (*problem.b == problem.a && *problem.d == problem.a) return;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("no template mixes element types: A is {}, B is {}, C and D are {}",
+                          info(problem.a).name, info(*problem.b).name, info(*problem.d).name));
+}
+
+Problem checked(const GemmProblem& problem) {
+  const GemmProblem whole = translated([&] { return normalized(problem); });
+  expect_one_type(whole);
+  return whole;
+}
+
+Problem checked(const AddProblem& problem) {
+  if (problem.shape.rank() == 0) {
+    throw Error(ErrorKind::invalid_argument, "an Add's shape has 1 to 4 extents, not none");
+  }
+  return problem;
+}
+
+LaunchInfo launch_info(const Choice& choice, const Kernel& kernel, const LaunchShape& shape,
+                       const DeviceBackend& backend) {
+  const DeviceFacts& facts = backend.facts();
+  LaunchInfo info{.template_name = choice.kernel->name,
+                  .parameters = choice.parameters,
+                  .entry = kernel.entry.name,
+                  .shape = shape,
+                  .registers = kernel.entry.registers,
+                  .static_shared_bytes = kernel.entry.static_shared_bytes,
+                  .spill_bytes = kernel.entry.spill_store_bytes,
+                  .occupancy = 0,
+                  .key = kernel.key.hex(),
+                  .builder = kernel.builder,
+                  .target = kernel.target,
+                  .compile_seconds = kernel.compile_seconds};
+  if (!backend.is_host()) {
+    const int blocks = resident_blocks(facts, shape.threads(), info.registers,
+                                       shape.shared_bytes + info.static_shared_bytes);
+    info.occupancy = static_cast<double>(blocks) * shape.threads() / facts.threads_sm;
+  }
+  return info;
+}
+
+void expect_launchable(const Choice& choice, const LaunchShape& shape) {
+  const auto& [x, y, z] = shape.grid;
+  if (x <= 0x7fffffff && y <= 65535 && z <= 65535) return;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{} {} would need a grid of {}×{}×{} blocks; CUDA's limit is "
+                          "2147483647×65535×65535. Larger tiles need fewer blocks",
+                          choice.kernel->name, describe(choice.parameters), x, y, z));
+}
+
+DType scalar_type(const Problem& problem, const Parameters& parameters) {
+  const auto accumulator = parameters.find("ACC");
+  const DType type = accumulator == parameters.end() ? info(element_type(problem)).accumulator
+                                                     : accumulator->second.dtype();
+  return info(type).scalar;
+}
+
+}  // namespace
+
+struct Engine::State {
+  State(Device on, Options with)
+      : device(std::move(on)),
+        options(std::move(with)),
+        logger(logger_of(options)),
+        kernels(device.backend(), options, logger),
+        templates(std::make_shared<const Templates>(shipped_templates())) {}
+
+  template <class P>
+  std::pair<std::shared_ptr<const PlanState>, Origin> plan(Memo<P>& memo, const P& problem,
+                                                           const PlanOptions& plan_options);
+  std::shared_ptr<const PlanState> make(const Problem& problem, const PlanOptions& plan_options);
+  std::shared_ptr<const PlanState> make(const Problem& problem, const Choice& choice);
+  std::shared_ptr<const Templates> current_templates() const {
+    const std::lock_guard lock(templates_mutex);
+    return templates;
+  }
+
+  const Device device;
+  const Options options;
+  const std::shared_ptr<spdlog::logger> logger;
+  KernelTable kernels;
+  Memo<GemmProblem> gemms;
+  Memo<AddProblem> adds;
+  std::atomic<std::uint64_t> memory_hits{0};
+  mutable std::mutex templates_mutex;
+  std::shared_ptr<const Templates> templates;  // replaced as a whole
+};
+
+template <class P>
+std::pair<std::shared_ptr<const PlanState>, Origin> Engine::State::plan(
+    Memo<P>& memo, const P& problem, const PlanOptions& plan_options) {
+  if (auto state = memo.find(problem, plan_options)) {
+    memory_hits.fetch_add(1, std::memory_order_relaxed);
+    return {std::move(state), Origin::memory};
+  }
+  auto state = make(checked(problem), plan_options);
+  memo.insert(problem, plan_options, state);
+  Origin origin = Origin::memory;
+  for (const PlannedLaunch& launch : state->launches) {
+    origin = std::max(origin, launch.kernel->origin);
+  }
+  return {std::move(state), origin};
+}
+
+std::shared_ptr<const PlanState> Engine::State::make(const Problem& problem,
+                                                     const PlanOptions& plan_options) {
+  const std::vector<Choice> choices =
+      select(problem, plan_options, device.target(), *current_templates());
+  if (options.cache_policy != CachePolicy::must_hit) return make(problem, choices.front());
+  // Where nothing may be compiled, the best that is present is the choice.
+  for (const Choice& choice : choices) {
+    try {
+      return make(problem, choice);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::cache_miss || &choice == &choices.back()) throw;
+    }
+  }
+  throw std::logic_error("select returned nothing");
+}
+
+std::shared_ptr<const PlanState> Engine::State::make(const Problem& problem, const Choice& choice) {
+  const LaunchShape shape =
+      translated([&] { return choice.kernel->launch(problem, choice.parameters); });
+  expect_launchable(choice, shape);
+  auto kernel = kernels.get(choice, problem, shape.shared_bytes);
+  auto state = std::make_shared<PlanState>();
+  state->problem = problem;
+  state->backend = device.backend();
+  state->scalar = scalar_type(problem, choice.parameters);
+  LaunchInfo info = launch_info(choice, *kernel, shape, *device.backend());
+  state->launches.push_back({std::move(kernel), shape, std::move(info)});
+  return state;
+}
+
+Engine::Engine() : Engine(Device::first_cuda()) {}
+Engine::Engine(Device device) : Engine(std::move(device), Options::from_env()) {}
+Engine::Engine(Device device, Options options)
+    : state_(std::make_unique<State>(std::move(device), std::move(options))) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Gemm Engine::plan(std::int64_t M, std::int64_t N, std::int64_t K) const {
+  return plan(GemmProblem{.M = M, .N = N, .K = K});
+}
+
+Gemm Engine::plan(const GemmProblem& problem, const PlanOptions& options) const {
+  auto [state, origin] = state_->plan(state_->gemms, problem, options);
+  return Gemm(std::move(state), origin);
+}
+
+Add Engine::plan(const AddProblem& problem, const PlanOptions& options) const {
+  auto [state, origin] = state_->plan(state_->adds, problem, options);
+  return Add(std::move(state), origin);
+}
+
+void Engine::register_template(KernelTemplate kernel) const {
+  translated([&] { check(kernel); });
+  auto added = std::make_shared<const KernelTemplate>(std::move(kernel));
+  {
+    const std::lock_guard lock(state_->templates_mutex);
+    auto all = std::make_shared<Templates>(*state_->templates);
+    std::erase_if(*all, [&](const auto& other) { return other->name == added->name; });
+    all->push_back(std::move(added));
+    state_->templates = std::move(all);
+  }
+  // Plans by name would go on serving the template that was replaced.
+  state_->gemms.clear();
+  state_->adds.clear();
+}
+
+std::vector<KernelTemplate> Engine::templates() const {
+  std::vector<KernelTemplate> list;
+  for (const auto& kernel : *state_->current_templates()) list.push_back(*kernel);
+  return list;
+}
+
+std::vector<SelectableKernel> Engine::selectable() const {
+  std::vector<SelectableKernel> list;
+  for (const Choice& choice :
+       tilec::selectable(state_->device.target(), *state_->current_templates())) {
+    SelectableKernel kernel{choice.kernel->name, choice.T, choice.parameters};
+    if (std::find(list.begin(), list.end(), kernel) == list.end())
+      list.push_back(std::move(kernel));
+  }
+  return list;
+}
+
+Source Engine::source(const Problem& problem, const PlanOptions& options) const {
+  const Problem whole = std::visit([](const auto& p) { return checked(p); }, problem);
+  const Choice choice =
+      select(whole, options, state_->device.target(), *state_->current_templates()).front();
+  return translated([&] { return render(*choice.kernel, choice.T, choice.parameters); });
+}
+
+const Device& Engine::device() const {
+  return state_->device;
+}
+const Options& Engine::options() const {
+  return state_->options;
+}
+
+Stats Engine::stats() const {
+  Stats stats = state_->kernels.obtainer().stats();
+  stats.memory_hits = state_->memory_hits.load(std::memory_order_relaxed);
+  return stats;
+}
+
+std::vector<std::string> Engine::cache_problems() const {
+  return state_->kernels.obtainer().cache_problems();
+}
+
+void Engine::trim() const {
+  state_->gemms.clear();
+  state_->adds.clear();
+  state_->kernels.clear();
+  state_->device.backend()->trim();
+}
+
+}  // namespace tilec

@@ -1,0 +1,51 @@
+// The kernels that an engine has ready, one per key, and the way to a new one: render → key →
+// obtain → load. Thread-safe; one thread prepares a kernel, others that want the same wait for it.
+#pragma once
+
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "compile/obtain.h"
+#include "device/backend.h"
+#include "plan/select.h"
+
+namespace tilec {
+
+struct Kernel {
+  std::shared_ptr<const LoadedKernel> loaded;  // null on an offline device
+  cache::Key key;
+  cache::EntryPoint entry;
+  std::string target;
+  std::string builder;
+  Origin origin = Origin::compiler;
+  std::string origin_path;
+  double compile_seconds = 0;
+};
+
+class KernelTable {
+ public:
+  KernelTable(std::shared_ptr<DeviceBackend> backend, const Options& options,
+              std::shared_ptr<spdlog::logger> logger);
+
+  // The kernel of this choice, ready for blocks of `shared_bytes`. Throws as Obtainer::obtain and
+  // DeviceBackend::load; a failure is not kept.
+  std::shared_ptr<const Kernel> get(const Choice& choice, const Problem& problem,
+                                    std::int64_t shared_bytes);
+  void clear();
+
+  const Obtainer& obtainer() const { return obtainer_; }
+
+ private:
+  std::shared_ptr<const Kernel> prepare(const KernelRequest& request, std::int64_t shared_bytes);
+
+  std::shared_ptr<DeviceBackend> backend_;
+  std::shared_ptr<spdlog::logger> logger_;
+  Obtainer obtainer_;
+  std::mutex mutex_;  // of kernels_
+  std::map<cache::Key, std::shared_future<std::shared_ptr<const Kernel>>> kernels_;
+};
+
+}  // namespace tilec
