@@ -9,6 +9,8 @@ namespace tilec::cache {
 
 namespace {
 
+constexpr const char* unnamed_difference = "source, headers or options";
+
 // A damaged entry has no metadata to compare: it matches what its name can tell.
 bool matches(const Filter& filter, const std::string& builder, const Listed& listed) {
   if (!listed.problem) return filter.matches(listed.key, listed.metadata);
@@ -42,18 +44,23 @@ std::vector<Difference> differences(const Wanted& wanted, const Listed& found) {
   if (!wanted.builder.empty()) compare(out, "builder", wanted.builder, found.metadata.builder);
   compare_parameters(out, wanted.parameters, found.metadata.parameters);
   // Another key, and nothing that we can name explains it.
-  const bool key_explained =
+  const bool explained =
       std::ranges::any_of(out, [](const Difference& each) { return each.field != "builder"; });
-  if (wanted.key != found.key && !key_explained) {
-    out.push_back({"source, headers or options", wanted.key.hex(), found.key.hex()});
+  if (wanted.key != found.key && !explained) {
+    out.push_back({unnamed_difference, wanted.key.hex(), found.key.hex()});
   }
   return out;
 }
 
+// What can't be named is nearer than anything that can.
+std::size_t distance(const Near& near) {
+  const bool unnamed =
+      !near.differences.empty() && near.differences.back().field == unnamed_difference;
+  return near.differences.size() - (unnamed ? 1 : 0);
+}
+
 void keep_nearest(std::vector<Near>& nearest, Near candidate, std::size_t count) {
-  const auto later =
-      std::ranges::upper_bound(nearest, candidate.differences.size(), {},
-                               [](const Near& each) { return each.differences.size(); });
+  const auto later = std::ranges::upper_bound(nearest, distance(candidate), {}, distance);
   nearest.insert(later, std::move(candidate));
   if (nearest.size() > count) nearest.pop_back();
 }
