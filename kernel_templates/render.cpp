@@ -20,7 +20,7 @@ std::string prologue(const KernelTemplate& kernel, DType T, const Parameters& pa
       text += "using " + parameter.name + " = " + std::string(info(value.dtype()).device_spelling) +
               ";\n";
     } else {
-      text += "constexpr int " + parameter.name + " = " + value.text() + ";\n";
+      text += "[[maybe_unused]] constexpr int " + parameter.name + " = " + value.text() + ";\n";
     }
   }
   return text + "\n#line 1 \"/tilec/" + kernel.name + ".cu\"\n";

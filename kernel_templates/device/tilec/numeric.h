@@ -2,11 +2,6 @@
 // products, wrapping s32. The same text serves NVRTC, nvcc and the host device.
 #pragma once
 
-#if !defined(__CUDACC__)
-#include <cmath>
-#include <cstring>
-#endif
-
 namespace tilec {
 
 // --- bits ---------------------------------------------------------------------------------------
@@ -16,7 +11,7 @@ __device__ inline unsigned float_bits(float value) {
   return __float_as_uint(value);
 #else
   unsigned bits;
-  std::memcpy(&bits, &value, 4);
+  memcpy(&bits, &value, 4);
   return bits;
 #endif
 }
@@ -26,7 +21,7 @@ __device__ inline float float_of_bits(unsigned bits) {
   return __uint_as_float(bits);
 #else
   float value;
-  std::memcpy(&value, &bits, 4);
+  memcpy(&value, &bits, 4);
   return value;
 #endif
 }
@@ -62,7 +57,7 @@ __device__ inline unsigned short half_bits_of_float(float value) {
   if (magnitude > 0x7f800000u) return static_cast<unsigned short>(0x7fffu);
   if (magnitude >= 0x477ff000u) return static_cast<unsigned short>(sign | 0x7c00u);
   if (magnitude < 0x38800000u) {  // below the least normal half: a multiple of 2^-24
-    const float units = std::nearbyint(float_of_bits(magnitude) * 0x1p24f);
+    const float units = nearbyintf(float_of_bits(magnitude) * 0x1p24f);
     return static_cast<unsigned short>(sign | static_cast<unsigned>(units));
   }
   const unsigned rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
