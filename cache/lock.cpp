@@ -30,25 +30,26 @@ std::int64_t byte_offset(const Key& key) {
   return static_cast<std::int64_t>(bits >> 2);  // below the largest offset a lock may have
 }
 
-Descriptor open_stripe(const Root& root, const RootFolder& folder, const Key& key) {
-  const std::string name = std::string(locks_folder) + "/" + stripe_name(key);
-  Descriptor file = open_beneath(folder.descriptor.get(), name, O_RDWR);
-  if (file || errno != ENOENT) return file;
-  const Descriptor locks = root.make_folder(folder, locks_folder);
-  if (!locks) return file;
-  file = open_beneath(locks.get(), stripe_name(key), O_RDWR | O_CREAT, folder.file_mode);
-  if (file) set_mode(locks.get(), stripe_name(key), folder.file_mode);
-  return file;
-}
-
 std::string no_lock_text(const RootFolder& folder, int error) {
   return "no lock in " + (folder.path / locks_folder).string() + ": " + error_text(error);
 }
 
 }  // namespace
 
+Descriptor open_lock_file(const Root& root, const RootFolder& folder, const std::string& name) {
+  Descriptor file =
+      open_beneath(folder.descriptor.get(), std::string(locks_folder) + "/" + name, O_RDWR);
+  if (file) return file;
+  const Descriptor locks = root.make_folder(folder, locks_folder);
+  if (!locks) return file;
+  file = open_beneath(locks.get(), name, O_RDWR | O_CREAT, folder.file_mode);
+  if (file) set_mode(locks.get(), name, folder.file_mode);
+  return file;
+}
+
 KeyLock::KeyLock(const Root& root, const RootFolder& folder, const Key& key)
-    : file_([&] { return open_stripe(root, folder, key); }), offset_(byte_offset(key)) {
+    : file_([&] { return open_lock_file(root, folder, stripe_name(key)); }),
+      offset_(byte_offset(key)) {
   if (file_.get() < 0) error_ = errno;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "fork_guard.h"
 #include "root.h"
@@ -28,5 +29,8 @@ class KeyLock {
   std::int64_t offset_ = 0;
   int error_ = 0;
 };
+
+// A file to lock, made where missing. Run it through GuardedDescriptor.
+Descriptor open_lock_file(const Root& root, const RootFolder& folder, const std::string& name);
 
 }  // namespace tilec::cache

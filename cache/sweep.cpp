@@ -13,6 +13,7 @@
 
 #include "bytes.h"
 #include "fork_guard.h"
+#include "lock.h"
 #include "store_state.h"
 
 namespace tilec::cache {
@@ -20,7 +21,7 @@ namespace tilec::cache {
 namespace {
 
 constexpr const char* usage_file = "usage";
-constexpr const char* sweep_lock = "locks/sweep";
+constexpr const char* sweep_lock = "sweep";
 constexpr std::array<std::uint8_t, 8> usage_magic = {0x8e, 'T', 'L', 'C', 'U', '\r', '\n', 1};
 constexpr std::size_t usage_head_bytes = 16;  // magic, u32 next shard, u32 zero
 constexpr std::size_t usage_bytes = usage_head_bytes + shard_count * 8;
@@ -151,13 +152,7 @@ Shard scan_shard(const RootFolder& root, int index, const ScanOptions& options) 
 // Empty if another process sweeps. A complete sweep was asked for by a person, who can wait.
 GuardedDescriptor take_sweep_lock(const Root& root, const RootFolder& folder,
                                   std::chrono::milliseconds wait) {
-  GuardedDescriptor lock([&] {
-    Descriptor file =
-        open_beneath(folder.descriptor.get(), sweep_lock, O_RDWR | O_CREAT, folder.file_mode);
-    if (file || errno != ENOENT) return file;
-    if (!root.make_folder(folder, "locks")) return file;
-    return open_beneath(folder.descriptor.get(), sweep_lock, O_RDWR | O_CREAT, folder.file_mode);
-  });
+  GuardedDescriptor lock([&] { return open_lock_file(root, folder, sweep_lock); });
   // Where there are no locks, sweeping twice at a time does no harm.
   constexpr std::chrono::milliseconds pause{10};
   while (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
