@@ -163,18 +163,14 @@ void write_sources(const TemporaryFolder& folder, const CompileRequest& request)
   folder.write("kernel.cpp", translation_unit(request));
 }
 
-// Without the folder's part of the names of headers: it differs each time.
-std::string readable(std::string log) {
-  constexpr std::string_view kPrefix = "include/";
-  for (std::size_t line = 0; line < log.size();) {
-    for (const std::string_view before : {"", "In file included from ", "                 from "}) {
-      if (log.compare(line, before.size(), before) != 0) continue;
-      if (log.compare(line + before.size(), kPrefix.size(), kPrefix) != 0) continue;
-      log.erase(line + before.size(), kPrefix.size());
-      break;
+// Without the folder in the names of files, which differs each time.
+std::string readable(std::string log, const TemporaryFolder& folder) {
+  for (const std::string& prefix : {folder.path().string() + "/", std::string("include/")}) {
+    for (std::size_t at = log.find(prefix); at != std::string::npos; at = log.find(prefix, at)) {
+      const bool whole = at == 0 || std::strchr("\n \"'", log[at - 1]) != nullptr;
+      if (whole) log.erase(at, prefix.size());
+      if (!whole) ++at;
     }
-    const std::size_t end = log.find('\n', line);
-    line = end == std::string::npos ? log.size() : end + 1;
   }
   while (!log.empty() && log.back() == '\n') log.pop_back();
   return log;
@@ -217,7 +213,7 @@ class HostCompiler final : public Compiler {
     const TemporaryFolder folder;
     write_sources(folder, request);
     const ProgramResult result = run_program(compiler.path, arguments, folder);
-    const std::string log = readable(result.output);
+    const std::string log = readable(result.output, folder);
     const std::string object = folder.read("kernel.so");
     if (!result.not_started.empty() || !result.failure.empty() || object.empty()) {
       fail(request, compiler, all, result, log);
