@@ -9,6 +9,7 @@
 #include "plan/log.h"
 #include "plan/memo.h"
 #include "plan/plan_state.h"
+#include "plan/record.h"
 #include "plan/select.h"
 #include "plan/translate.h"
 
@@ -43,6 +44,10 @@ Problem checked(const AddProblem& problem) {
     throw Error(ErrorKind::invalid_argument, "an Add's shape has 1 to 4 extents, not none");
   }
   return problem;
+}
+
+Problem checked(const Problem& problem) {
+  return std::visit([](const auto& p) { return checked(p); }, problem);
 }
 
 LaunchInfo launch_info(const Choice& choice, const Kernel& kernel, const LaunchShape& shape,
@@ -91,6 +96,7 @@ struct Engine::State {
       : device(std::move(on)),
         options(std::move(with)),
         logger(logger_of(options)),
+        recorder(options.record, logger),
         kernels(device.backend(), options, logger),
         templates(std::make_shared<const Templates>(shipped_templates())) {}
 
@@ -99,6 +105,9 @@ struct Engine::State {
                                                            const PlanOptions& plan_options);
   std::shared_ptr<const PlanState> make(const Problem& problem, const PlanOptions& plan_options);
   std::shared_ptr<const PlanState> make(const Problem& problem, const Choice& choice);
+  Choice first_choice(const Problem& problem, const PlanOptions& plan_options) const {
+    return select(problem, plan_options, device.target(), *current_templates()).front();
+  }
   std::shared_ptr<const Templates> current_templates() const {
     const std::lock_guard lock(templates_mutex);
     return templates;
@@ -107,6 +116,7 @@ struct Engine::State {
   const Device device;
   const Options options;
   const std::shared_ptr<spdlog::logger> logger;
+  Recorder recorder;
   KernelTable kernels;
   Memo<GemmProblem> gemms;
   Memo<AddProblem> adds;
@@ -135,6 +145,7 @@ std::shared_ptr<const PlanState> Engine::State::make(const Problem& problem,
                                                      const PlanOptions& plan_options) {
   const std::vector<Choice> choices =
       select(problem, plan_options, device.target(), *current_templates());
+  recorder.add(problem, plan_options);
   if (options.cache_policy != CachePolicy::must_hit) return make(problem, choices.front());
   // Where nothing may be compiled, the best that is present is the choice.
   for (const Choice& choice : choices) {
@@ -215,10 +226,19 @@ std::vector<SelectableKernel> Engine::selectable() const {
   return list;
 }
 
+KernelPreview Engine::preview(const Problem& problem, const PlanOptions& options) const {
+  const Problem whole = checked(problem);
+  const Choice choice = state_->first_choice(whole, options);
+  return {.operation = choice.kernel->operation,
+          .template_name = choice.kernel->name,
+          .T = choice.T,
+          .parameters = choice.parameters,
+          .target = choice.target,
+          .key = state_->kernels.key(choice, whole).hex()};
+}
+
 Source Engine::source(const Problem& problem, const PlanOptions& options) const {
-  const Problem whole = std::visit([](const auto& p) { return checked(p); }, problem);
-  const Choice choice =
-      select(whole, options, state_->device.target(), *state_->current_templates()).front();
+  const Choice choice = state_->first_choice(checked(problem), options);
   return translated([&] { return render(*choice.kernel, choice.T, choice.parameters); });
 }
 

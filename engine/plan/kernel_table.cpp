@@ -94,6 +94,10 @@ std::shared_ptr<const Kernel> KernelTable::prepare(const KernelRequest& request,
   }
 }
 
+cache::Key KernelTable::key(const Choice& choice, const Problem& problem) const {
+  return obtainer_.key(request_for(choice, problem).compile);
+}
+
 void KernelTable::clear() {
   const std::lock_guard lock(mutex_);
   std::erase_if(kernels_, [](const auto& entry) {

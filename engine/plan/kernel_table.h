@@ -34,6 +34,7 @@ class KernelTable {
   // DeviceBackend::load; a failure is not kept.
   std::shared_ptr<const Kernel> get(const Choice& choice, const Problem& problem,
                                     std::int64_t shared_bytes);
+  cache::Key key(const Choice& choice, const Problem& problem) const;
   void clear();
 
   const Obtainer& obtainer() const { return obtainer_; }

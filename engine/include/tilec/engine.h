@@ -38,6 +38,16 @@ struct SelectableKernel {
   bool operator==(const SelectableKernel&) const = default;
 };
 
+// The kernel that a plan would start with.
+struct KernelPreview {
+  Operation operation = Operation::gemm;
+  std::string template_name;
+  DType T = f32;
+  Parameters parameters;  // complete
+  Target target = Target::host();
+  std::string key;  // of its cache entry, 32 hexadecimal digits
+};
+
 // Thread-safe. Cheap to keep, not to make: one per device and program is usual. Moved-from engines
 // may only be destroyed.
 class TILEC_EXPORT Engine {
@@ -69,6 +79,8 @@ class TILEC_EXPORT Engine {
   // Every kernel that `plan` may choose on this device where the options name nothing: what a cache
   // for it has to hold.
   std::vector<SelectableKernel> selectable() const;
+  // What planning this problem would choose. Throws as `plan` does, compiles and looks up nothing.
+  KernelPreview preview(const Problem& problem, const PlanOptions& options = {}) const;
   // The text that planning this problem would compile. Throws as `plan` does, compiles nothing.
   Source source(const Problem& problem, const PlanOptions& options = {}) const;
 
