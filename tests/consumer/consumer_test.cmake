@@ -10,9 +10,10 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-file(REMOVE_RECURSE ${WORK_DIR})
+file(REMOVE_RECURSE ${WORK_DIR}/cache)
 file(MAKE_DIRECTORY ${WORK_DIR})
 if(WAY STREQUAL "install")
+  file(REMOVE_RECURSE ${WORK_DIR}/first ${WORK_DIR}/moved ${WORK_DIR}/build)
   run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/first)
   file(RENAME ${WORK_DIR}/first ${WORK_DIR}/moved)
   file(GLOB_RECURSE package_files ${WORK_DIR}/moved/*.cmake)
@@ -30,12 +31,13 @@ if(WAY STREQUAL "install")
   endforeach()
   set(where -DCMAKE_PREFIX_PATH=${WORK_DIR}/moved -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
 else()
-  set(where -DTILEC_SOURCE_DIR=${SOURCE_DIR} -DTILEC_HOST_DEVICE=OFF
+  # All of tilec again: without optimisation, and only what has changed since the last time.
+  set(where -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTILEC_SOURCE_DIR=${SOURCE_DIR} -DTILEC_HOST_DEVICE=OFF
             -DTILEC_CUDA_INCLUDE_DIR=${CUDA_INCLUDE_DIR})
 endif()
 
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${WORK_DIR}/build -G Ninja
-    -DCMAKE_BUILD_TYPE=${BUILD_TYPE} ${where})
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} ${where})
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --target consumer)
 run(${WORK_DIR}/build/consumer ${WORK_DIR}/cache)
 if(NOT output MATCHES "^[0-9a-f]+\n$")
