@@ -101,7 +101,7 @@ class Batch {
   Batch(const Root& root, BundleReport& report) : root_(root), report_(report) {}
 
   void add(const BundleRecord& record, const Member& member) {
-    StagedEntry entry(root_, record.key, record.builder);
+    StagedEntry entry(root_, record.key, record.builder, false);
     if (!entry.write(member.head_bytes, member.payload)) return skip(entry);
     bytes_ += record.bytes;
     entries_.push_back(std::move(entry));
@@ -109,21 +109,23 @@ class Batch {
   }
 
   void commit() {
-    const bool sync = root_.settings().sync;
-    // One call for the whole batch costs less than one for each file.
-    if (sync && !entries_.empty() && ::syncfs(root_.folder()->descriptor.get()) != 0) {
+    if (root_.settings().sync && !entries_.empty() && !sync()) {
       for (StagedEntry& entry : entries_) entry.sync_file_bytes();
     }
     for (StagedEntry& entry : entries_) {
       if (entry.result() && entry.commit()) {
         ++report_.entries;
-        continue;
+      } else {
+        skip(entry);
       }
-      skip(entry);
     }
     entries_.clear();
     bytes_ = 0;
   }
+
+  // One turn of the disk for all. A turn for each file, even if its writing has started before,
+  // takes fifteen times as long.
+  bool sync() const { return ::syncfs(root_.folder()->descriptor.get()) == 0; }
 
  private:
   void skip(const StagedEntry& entry) {
@@ -157,8 +159,7 @@ void publish_all(const Bundle& bundle, const Root& root, BundleReport& report) {
     batch.add(record, std::get<Member>(member));
   }
   batch.commit();
-  const Root::Folder folder = root.folder();
-  if (root.settings().sync && report.entries > 0) ::syncfs(folder->descriptor.get());
+  if (root.settings().sync) batch.sync();
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ Opened Bundle::open_entry(const Key& key, const std::string& builder) const {
   entry.read = reader(*found);
   entry.bytes = found->bytes;
   entry.path = path_;
+  entry.header_digest = found->header_digest;
   entry.last_used = modified_;
   return entry;
 }

@@ -40,7 +40,7 @@ Descriptor open_lock_file(const Root& root, const RootFolder& folder, const std:
   Descriptor file =
       open_beneath(folder.descriptor.get(), std::string(locks_folder) + "/" + name, O_RDWR);
   if (file) return file;
-  const Descriptor locks = root.make_folder(folder, locks_folder);
+  const Descriptor locks = root.make_folder(folder, locks_folder, false);
   if (!locks) return file;
   file = open_beneath(locks.get(), name, O_RDWR | O_CREAT, folder.file_mode);
   if (file) set_mode(locks.get(), name, folder.file_mode);

@@ -25,6 +25,9 @@ Head read_head(const Opened& opened, const Key& key, const std::string& builder)
   const OpenEntry& entry = std::get<OpenEntry>(opened);
   auto head = read_entry_head(entry.read, entry.bytes, &key, builder);
   if (Fault* fault = std::get_if<Fault>(&head)) return to_miss(std::move(*fault), entry);
+  if (entry.header_digest && *entry.header_digest != std::get<EntryHead>(head).header_digest) {
+    return Miss{MissReason::checksum, entry.path, "another entry than the index names", false};
+  }
   return std::get<EntryHead>(std::move(head));
 }
 

@@ -69,8 +69,12 @@ TemporaryFile TemporaryFile::create(const Descriptor& folder, mode_t mode) {
   return out;
 }
 
-StagedEntry::StagedEntry(const Root& root, const Key& key, std::string builder)
-    : root_(&root), folder_(root.renewed_folder()), key_(key), builder_(std::move(builder)) {
+StagedEntry::StagedEntry(const Root& root, const Key& key, std::string builder, bool sync)
+    : root_(&root),
+      folder_(root.renewed_folder()),
+      key_(key),
+      builder_(std::move(builder)),
+      sync_(sync) {
   const std::string name = entry_file_name(key_, builder_);
   result_.path = folder_->path / name.substr(0, 2) / name;
 }
@@ -80,6 +84,7 @@ StagedEntry::StagedEntry(StagedEntry&& other) noexcept
       folder_(std::move(other.folder_)),
       key_(other.key_),
       builder_(std::move(other.builder_)),
+      sync_(other.sync_),
       shard_(std::move(other.shard_)),
       temporary_(std::exchange(other.temporary_, {})),
       result_(std::move(other.result_)) {}
@@ -103,8 +108,8 @@ bool StagedEntry::fail(int error, const char* what) {
 }
 
 bool StagedEntry::open() {
-  if (!root_->announce(*folder_, builder_)) return false;
-  shard_ = root_->make_folder(*folder_, shard_name(shard()));
+  if (!root_->announce(*folder_, builder_, sync_)) return false;
+  shard_ = root_->make_folder(*folder_, shard_name(shard()), sync_);
   if (!shard_) return false;
   temporary_ = TemporaryFile::create(shard_, folder_->file_mode);
   return static_cast<bool>(temporary_);
@@ -142,7 +147,7 @@ Published publish_in(const Root& root, const Key& key, const std::string& builde
                      std::span<const std::byte> head, std::span<const std::byte> payload) {
   const bool sync = root.settings().sync;
   for (int attempt = 1;; ++attempt) {
-    StagedEntry entry(root, key, builder);
+    StagedEntry entry(root, key, builder, sync);
     if (entry.write(head, payload) && (!sync || entry.sync_file_bytes()) && entry.commit()) {
       if (sync) entry.sync_folder();
       return entry.result();

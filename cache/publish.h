@@ -31,7 +31,8 @@ class TemporaryFile {
 
 class StagedEntry {
  public:
-  StagedEntry(const Root& root, const Key& key, std::string builder);
+  // `sync`: the folders that have to be made. The file itself waits for sync_file_bytes().
+  StagedEntry(const Root& root, const Key& key, std::string builder, bool sync);
   ~StagedEntry();
   StagedEntry(StagedEntry&&) noexcept;
   StagedEntry& operator=(StagedEntry&&) = delete;
@@ -43,9 +44,9 @@ class StagedEntry {
   void sync_folder() const;
 
   const Published& result() const { return result_; }
-  int shard() const;
 
  private:
+  int shard() const;
   bool fail(int error, const char* what);
   bool open();
 
@@ -53,6 +54,7 @@ class StagedEntry {
   Root::Folder folder_;
   Key key_;
   std::string builder_;
+  bool sync_;
   Descriptor shard_;
   TemporaryFile temporary_;
   Published result_;

@@ -107,7 +107,7 @@ std::vector<std::string> Root::read_builders(const RootFolder& root) const {
     // Someone has tidied the markers away: the entries know.
     std::vector<std::string> found = builders_in_use(root);
     if (settings_.write) {
-      for (const std::string& builder : found) announce(root, builder);
+      for (const std::string& builder : found) announce(root, builder, settings_.sync);
     }
     return found;
   }
@@ -131,18 +131,18 @@ std::vector<std::string> Root::builders_in_use(const RootFolder& root) const {
   return newest_first({found.begin(), found.end()});
 }
 
-bool Root::announce(const RootFolder& root, const std::string& builder) const {
+bool Root::announce(const RootFolder& root, const std::string& builder, bool sync) const {
   const std::string name = std::string(builders_folder) + "/" + builder;
   if (::faccessat(root.descriptor.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
-  const Descriptor folder = make_folder(root, builders_folder);
+  const Descriptor folder = make_folder(root, builders_folder, sync);
   if (!folder) return false;
   const Descriptor marker = open_beneath(folder.get(), builder, O_WRONLY | O_CREAT, root.file_mode);
   if (!marker) return false;
   set_mode(folder.get(), builder, root.file_mode);
-  return !settings_.sync || sync_file(folder.get());
+  return !sync || sync_file(folder.get());
 }
 
-Descriptor Root::make_folder(const RootFolder& root, const std::string& name) const {
+Descriptor Root::make_folder(const RootFolder& root, const std::string& name, bool sync) const {
   const int parent = root.descriptor.get();
   for (int attempt = 0;; ++attempt) {
     Descriptor folder = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
@@ -152,7 +152,7 @@ Descriptor Root::make_folder(const RootFolder& root, const std::string& name) co
         if (::mkdirat(parent, name.c_str(), root.folder_mode) != 0 && errno != EEXIST)
           return folder;
         set_mode(parent, name, root.folder_mode);
-        if (settings_.sync) sync_file(parent);
+        if (sync) sync_file(parent);
         break;
       case ENOTDIR:
       case ELOOP:

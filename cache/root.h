@@ -71,9 +71,10 @@ class Root final : public Source {
   // The folder as it is at the path now, made anew if someone has removed it.
   Folder renewed_folder() const;
   // Opens a folder beneath, made where missing; something else in its place is removed.
-  Descriptor make_folder(const RootFolder& root, const std::string& name) const;
+  // `sync`: so that it survives a power loss.
+  Descriptor make_folder(const RootFolder& root, const std::string& name, bool sync) const;
   // False, with errno set, if the builder's marker can't be written.
-  bool announce(const RootFolder& root, const std::string& builder) const;
+  bool announce(const RootFolder& root, const std::string& builder, bool sync) const;
 
   std::uint64_t discard(const Key& key, std::string_view builder) const;
   bool discard_file(const Key& key, const std::string& builder) const;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -25,6 +26,7 @@ struct OpenEntry {
   std::uint64_t bytes = 0;
   std::filesystem::path path;
   std::chrono::system_clock::time_point last_used;
+  std::optional<Digest> header_digest;     // of a bundle's entry: what the index says
   std::shared_ptr<const Descriptor> file;  // of a root's entry
   struct stat info {};                     // of a root's entry
 };

@@ -82,6 +82,8 @@ Bytes read_file(const fs::path& path) {
 }
 
 void write_file(const fs::path& path, std::span<const std::byte> bytes) {
+  // Truncating in place would make some file systems wait for the disk.
+  fs::remove(path);
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(reinterpret_cast<const char*>(bytes.data()),
             static_cast<std::streamsize>(bytes.size()));

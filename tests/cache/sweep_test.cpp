@@ -173,7 +173,7 @@ TEST_SUITE("cpu tsan") {
 TEST_SUITE("cpu") {
   TEST_CASE("a large cache is swept in steps, oldest first on the whole") {
     TemporaryFolder folder;
-    constexpr unsigned count = 9000;
+    constexpr unsigned count = 6000;
     {
       const Store store(quick(folder / "root"));
       for (unsigned number = 0; number < count; ++number) {
