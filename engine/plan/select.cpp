@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <exception>
 #include <stdexcept>
 
 #include "plan/translate.h"
@@ -66,42 +67,74 @@ bool declares(const KernelTemplate& kernel, const Parameters& parameters) {
   });
 }
 
-// The templates to choose from where none is named.
+// The templates to choose from where none is named; perhaps none.
 Templates eligible(const Templates& templates, Operation operation, DType T,
-                   const PlanOptions& options, const Target& target) {
+                   const Parameters& parameters, const Target& target) {
   Templates list;
   for (const auto& kernel : templates) {
     if (kernel->operation == operation && !kernel->candidates.empty() &&
-        supports(*kernel, T, target) && declares(*kernel, options.parameters)) {
+        supports(*kernel, T, target) && declares(*kernel, parameters)) {
       list.push_back(kernel);
     }
   }
-  if (!list.empty()) return list;
-  if (!options.parameters.empty()) {
+  return list;
+}
+
+[[noreturn]] void throw_none_eligible(const Templates& templates, Operation operation, DType T,
+                                      const Parameters& parameters, const Target& target) {
+  if (!parameters.empty()) {
     throw Error(
         ErrorKind::invalid_argument,
         fmt::format("no template that select chooses from has all of {}; name the template, "
                     "one of {}",
-                    describe(options.parameters), names(templates, operation)));
+                    describe(parameters), names(templates, operation)));
   }
   throw Error(ErrorKind::unsupported,
               fmt::format("no template for {} of {} on {}", to_string(operation), info(T).name,
                           target.name()));
 }
 
+// Candidates are written for all dtypes and targets at once: those that don't go together are left
+// out.
 void add_candidates(const std::shared_ptr<const KernelTemplate>& kernel, DType T, ShapeClass shape,
                     const Target& target, std::vector<Choice>& choices) {
   for (const Candidate& candidate : kernel->candidates) {
-    if (candidate.shape == shape && fits(candidate, T, target)) {
+    if (candidate.shape != shape || !fits(candidate, T, target)) continue;
+    try {
       choices.push_back(make(kernel, T, candidate.parameters, target, candidate.preference));
+    } catch (const std::invalid_argument&) {
     }
   }
 }
 
-void best_first(std::vector<Choice>& choices) {
+// What these templates offer for a shape class, the best first; the first one's defaults if that is
+// nothing.
+std::vector<Choice> offered(const Templates& list, DType T, ShapeClass shape,
+                            const Target& target) {
+  std::vector<Choice> choices;
+  for (const auto& kernel : list) add_candidates(kernel, T, shape, target, choices);
+  if (choices.empty()) choices.push_back(make(list.front(), T, {}, target, 0));
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& one, const Choice& other) {
     return one.preference > other.preference;
   });
+  return choices;
+}
+
+// Parameters that are given settle the others through the template's own defaults: a candidate's
+// would seldom go with them. Throws what the first template has against them if all have something.
+std::vector<Choice> as_given(const Templates& list, DType T, const Parameters& given,
+                             const Target& target) {
+  std::vector<Choice> choices;
+  std::exception_ptr first;
+  for (const auto& kernel : list) {
+    try {
+      choices.push_back(make(kernel, T, given, target, 0));
+    } catch (const std::logic_error&) {
+      if (first == nullptr) first = std::current_exception();
+    }
+  }
+  if (choices.empty()) std::rethrow_exception(first);
+  return choices;
 }
 
 }  // namespace
@@ -112,21 +145,13 @@ std::vector<Choice> select(const Problem& problem, const PlanOptions& options, c
     const Operation operation = tilec::operation(problem);
     const DType T = element_type(problem);
     const Templates list = options.template_name.empty()
-                               ? eligible(templates, operation, T, options, target)
+                               ? eligible(templates, operation, T, options.parameters, target)
                                : Templates{named(options.template_name, operation, templates)};
-    std::vector<Choice> choices;
-    for (const auto& kernel : list) {
-      // Parameters that are given settle the others through the template's own defaults: a
-      // candidate's would seldom go with them.
-      if (!options.parameters.empty()) {
-        choices.push_back(make(kernel, T, options.parameters, target, 0));
-      } else {
-        add_candidates(kernel, T, shape_class(problem), target, choices);
-      }
+    if (list.empty()) {
+      throw_none_eligible(templates, operation, T, options.parameters, target);
     }
-    if (choices.empty()) choices.push_back(make(list.front(), T, {}, target, 0));
-    best_first(choices);
-    return choices;
+    return options.parameters.empty() ? offered(list, T, shape_class(problem), target)
+                                      : as_given(list, T, options.parameters, target);
   });
 }
 
@@ -135,15 +160,11 @@ std::vector<Choice> selectable(const Target& target, const Templates& templates)
     std::vector<Choice> all;
     for (Operation operation : {Operation::gemm, Operation::add}) {
       for (const DTypeInfo& type : dtypes()) {
+        const Templates list = eligible(templates, operation, type.dtype, {}, target);
+        if (list.empty()) continue;
         for (ShapeClass shape :
              {ShapeClass::tiny, ShapeClass::tall, ShapeClass::wide, ShapeClass::large}) {
-          std::vector<Choice> choices;
-          for (const auto& kernel : templates) {
-            if (kernel->operation == operation && supports(*kernel, type.dtype, target)) {
-              add_candidates(kernel, type.dtype, shape, target, choices);
-            }
-          }
-          best_first(choices);
+          const std::vector<Choice> choices = offered(list, type.dtype, shape, target);
           all.insert(all.end(), choices.begin(), choices.end());
         }
       }

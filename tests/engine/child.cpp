@@ -1,0 +1,141 @@
+// What the engine's tests start as another process. Words on the command line say what to do; a
+// line for each fact goes to standard output. Options come from the environment.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <unistd.h>
+
+#include <clocale>
+#include <iostream>
+#include <locale>
+
+#include "support.h"
+#include "tilec/buffer.h"
+
+namespace tilec::test {
+namespace {
+
+using Words = std::map<std::string, std::string>;
+
+Words words_of(int argc, char** argv) {
+  Words words;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::size_t equals = word.find('=');
+    words[word.substr(0, equals)] = equals == std::string::npos ? "yes" : word.substr(equals + 1);
+  }
+  return words;
+}
+
+Device device_of(const Words& words) {
+  const std::string name = words.contains("device") ? words.at("device") : "sm_80";
+  if (name.starts_with("sm_") || name.starts_with("compute_")) return offline(name.c_str());
+  return Device::named(name);
+}
+
+void tell(const Error& error) {
+  std::cout << "error=" << to_string(error.kind()) << ": " << error.what() << "\n";
+}
+
+bool mapped(const std::string& library) {
+  return contains(read_text("/proc/self/maps"), library);
+}
+
+// A locale that writes 1234.5 as 1.234,5.
+struct Comma : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+void wait_for_the_others() {
+  std::cout << "ready" << std::endl;
+  char byte;
+  while (read(0, &byte, 1) > 0) {
+  }
+}
+
+// plan [device=…] [barrier] [locale=comma] [number=…] [body=…] [template=…]: plans a
+// small Add, or a GEMM of a shipped template.
+int plan(const Words& words) {
+  if (words.contains("locale")) {
+    std::locale::global(std::locale(std::locale(), new Comma));
+    setlocale(LC_ALL, "");
+  }
+  const auto word = [&](const char* name) {
+    return words.contains(name) ? words.at(name) : std::string();
+  };
+  try {
+    const Engine engine(device_of(words));
+    engine.register_template(small_add("small_add", word("body")));
+    if (words.contains("barrier")) wait_for_the_others();
+    PlanInfo info;
+    if (words.contains("template")) {
+      info =
+          engine.plan(GemmProblem{.M = 64, .N = 64, .K = 64}, {.template_name = word("template")})
+              .info();
+    } else {
+      const int number = words.contains("number") ? std::stoi(word("number")) : 1;
+      info = engine
+                 .plan(AddProblem{.shape = {100}},
+                       {.template_name = "small_add", .parameters = {{"NUMBER", number}}})
+                 .info();
+    }
+    std::cout << "origin=" << to_string(info.origin) << "\nkey=" << info.launches[0].key
+              << "\nbuilder=" << info.launches[0].builder << "\ntarget=" << info.launches[0].target
+              << "\npath=" << info.origin_path << "\n";
+    const Stats stats = engine.stats();
+    std::cout << "compiles=" << stats.compiles << "\n";
+    for (const std::string& problem : engine.cache_problems()) {
+      std::cout << "problem=" << problem << "\n";
+    }
+  } catch (const Error& error) {
+    tell(error);
+  }
+  std::cout << "nvrtc=" << mapped("libnvrtc") << "\ndriver=" << mapped("libcuda.so") << "\n";
+  return 0;
+}
+
+// The ways to a GPU, and what each says where there is none.
+int cuda(const Words&) {
+  const std::function<void()> ways[] = {[] { Device::cuda(0); }, [] { Device::first_cuda(); },
+                                        [] { Engine(); }, [] { Device::named("cuda"); },
+                                        [] { Device::named("cuda:0"); }};
+  for (const auto& way : ways) {
+    try {
+      way();
+      std::cout << "no error\n";
+    } catch (const Error& error) {
+      tell(error);
+    }
+  }
+  return 0;
+}
+
+// An engine and a plan that die with the program's other static objects.
+int static_objects(const Words& words) {
+  static const Engine engine(device_of(words));
+  engine.register_template(small_add());
+  static const Add add = engine.plan(AddProblem{.shape = {100}}, {.template_name = "small_add"});
+  static const Gemm gemm =
+      engine.plan(GemmProblem{.M = 8, .N = 8, .K = 8}, {.template_name = "gemm_naive"});
+  if (engine.device().can_run()) {
+    static const DeviceBuffer<float> factors(engine.device(), std::size_t{64});
+    static const DeviceBuffer<float> product(engine.device(), std::size_t{64});
+    gemm.run(factors.data(), factors.data(), product.data());
+    engine.device().synchronize();
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tilec::test
+
+int main(int argc, char** argv) {
+  using namespace tilec::test;
+  const std::string command = argc > 1 ? argv[1] : "";
+  const Words words = words_of(argc, argv);
+  if (command == "plan") return plan(words);
+  if (command == "cuda") return cuda(words);
+  if (command == "static") return static_objects(words);
+  std::cerr << "what is '" << command << "'?\n";
+  return 2;
+}
