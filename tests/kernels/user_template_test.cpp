@@ -8,6 +8,7 @@
 #include "tests/kernels/gemm_case.h"
 #include "tests/support/engines.h"
 #include "tests/support/skip.h"
+#include "tilec/buffer.h"
 
 namespace tilec::test {
 namespace {
