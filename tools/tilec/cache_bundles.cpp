@@ -1,0 +1,85 @@
+// tilec cache export, import: entries as one file.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cache_support.h"
+#include "format.h"
+
+namespace tilec::command {
+namespace {
+
+Json report_json(const cache::BundleReport& report) {
+  Json skipped = Json::array();
+  for (const cache::Miss& miss : report.skipped) skipped.push_back(to_json(miss));
+  return {{"entries", report.entries},
+          {"already_there", report.already_there},
+          {"bytes", report.bytes},
+          {"skipped", skipped}};
+}
+
+// What was left out is a warning: the rest is good.
+void warn(const cache::BundleReport& report) {
+  for (const cache::Miss& miss : report.skipped) {
+    print_warning(fmt::format("left out: {}: {}", miss.path.string(), miss.detail));
+  }
+}
+
+struct ExportFlags {
+  std::string file;
+  FilterFlags filter;
+};
+
+int export_file(const GlobalFlags& global, const ExportFlags& flags) {
+  const cache::Filter filter = flags.filter.filter();
+  const cache::BundleReport report = open_store(global.options()).export_bundle(flags.file, filter);
+  if (!report.ok) throw Failure("nothing was exported: " + report.detail);
+  warn(report);
+  if (global.json) {
+    Json json = report_json(report);
+    json["file"] = flags.file;
+    print_json(json);
+  } else {
+    print_text(fmt::format("{}: {} {}, {}\n", flags.file, report.entries,
+                           report.entries == 1 ? "entry" : "entries", human_bytes(report.bytes)));
+  }
+  return kExitOk;
+}
+
+int import_file(const GlobalFlags& global, const std::string& file) {
+  const cache::BundleReport report = open_writable_store(global.options()).import_bundle(file);
+  if (!report.ok) throw Failure("nothing can be imported: " + report.detail);
+  warn(report);
+  if (global.json) {
+    Json json = report_json(report);
+    json["file"] = file;
+    print_json(json);
+  } else {
+    print_text(fmt::format("{} {} imported ({}), {} already there\n", report.entries,
+                           report.entries == 1 ? "entry" : "entries", human_bytes(report.bytes),
+                           report.already_there));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void register_cache_bundles(CLI::App& cache, Invocation& invocation) {
+  auto* out = cache.add_subcommand("export", "Write entries to one file, a bundle");
+  const auto flags = std::make_shared<ExportFlags>();
+  out->add_option("file", flags->file, "The bundle to write")->required();
+  add_filter_flags(*out, flags->filter);
+  out->callback([&invocation, flags] {
+    invocation.run = [flags](const GlobalFlags& global) { return export_file(global, *flags); };
+  });
+
+  auto* in = cache.add_subcommand("import", "Take the entries of a bundle into the own root");
+  const auto file = std::make_shared<std::string>();
+  in->add_option("file", *file, "The bundle to read")->required();
+  in->callback([&invocation, file] {
+    invocation.run = [file](const GlobalFlags& global) { return import_file(global, *file); };
+  });
+}
+
+}  // namespace tilec::command

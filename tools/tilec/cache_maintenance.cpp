@@ -1,0 +1,108 @@
+// tilec cache verify, clear, prune: they may remove entries of the own root, and nothing else.
+#include <spdlog/fmt/fmt.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "arguments.h"
+#include "cache_support.h"
+#include "format.h"
+
+namespace tilec::command {
+namespace {
+
+int verify(const GlobalFlags& global, bool repair) {
+  const Options options = global.options();
+  const cache::Store store = repair ? open_writable_store(options) : open_store(options);
+  const cache::VerifyReport report = store.verify(repair);
+  Json damaged = Json::array();
+  std::string text;
+  std::size_t left = 0;
+  for (const cache::Miss& miss : report.damaged) {
+    left += miss.removed ? 0 : 1;
+    damaged.push_back(to_json(miss));
+    text += fmt::format("{}: {} ({}){}\n", miss.path.string(), miss.detail,
+                        cache::to_string(miss.reason), miss.removed ? ", removed" : "");
+  }
+  Json json{{"good", report.good},
+            {"bytes", report.bytes},
+            {"damaged", damaged},
+            {"removed", report.damaged.size() - left}};
+  const std::string complaint = fmt::format(
+      "{} damaged {}; `tilec cache verify --repair` removes what is in the own root, and "
+      "whatever was lost is compiled again when it is needed",
+      left, left == 1 ? "entry" : "entries");
+  if (left > 0) {
+    json["error"] = {{"kind", "damage"}, {"message", complaint}, {"exit_status", kExitFailure}};
+  }
+  if (global.json) {
+    print_json(json);
+  } else {
+    print_text(text + fmt::format("{} good ({}), {} damaged, {} removed\n", report.good,
+                                  human_bytes(report.bytes), report.damaged.size(),
+                                  report.damaged.size() - left));
+  }
+  if (left > 0) print_warning(complaint);
+  return left > 0 ? kExitFailure : kExitOk;
+}
+
+int clear(const GlobalFlags& global, const FilterFlags& flags) {
+  const cache::Filter filter = flags.filter();
+  const std::uint64_t removed = open_writable_store(global.options()).clear(filter);
+  if (global.json) {
+    print_json({{"removed", removed}});
+  } else {
+    print_text(fmt::format("{} {} removed\n", removed, removed == 1 ? "entry" : "entries"));
+  }
+  return kExitOk;
+}
+
+int prune(const GlobalFlags& global, const std::string& max_size) {
+  cache::SweepOptions sweep{.complete = true};
+  if (!max_size.empty()) sweep.max_bytes = parse_bytes(max_size);
+  const cache::Swept swept = open_writable_store(global.options()).sweep(sweep);
+  if (!swept.ran) {
+    throw Failure("another process is pruning this cache; nothing was done", "busy");
+  }
+  if (global.json) {
+    print_json({{"removed_entries", swept.removed_entries},
+                {"removed_bytes", swept.removed_bytes},
+                {"removed_temporary_files", swept.removed_temporary_files},
+                {"bytes_left", swept.bytes_left}});
+  } else {
+    print_text(fmt::format("{} {} removed ({}), {} left\n", swept.removed_entries,
+                           swept.removed_entries == 1 ? "entry" : "entries",
+                           human_bytes(swept.removed_bytes), human_bytes(swept.bytes_left)));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void register_cache_maintenance(CLI::App& cache, Invocation& invocation) {
+  auto* check = cache.add_subcommand("verify", "Read every entry whole and check it");
+  const auto repair = std::make_shared<bool>(false);
+  check->add_flag("--repair", *repair, "Remove damaged entries from the own root");
+  check->callback([&invocation, repair] {
+    invocation.run = [repair](const GlobalFlags& global) { return verify(global, *repair); };
+  });
+
+  auto* empty =
+      cache.add_subcommand("clear", "Remove entries from the own root: all, or the filtered");
+  const auto filter = std::make_shared<FilterFlags>();
+  add_filter_flags(*empty, *filter);
+  empty->callback([&invocation, filter] {
+    invocation.run = [filter](const GlobalFlags& global) { return clear(global, *filter); };
+  });
+
+  auto* smaller =
+      cache.add_subcommand("prune", "Remove the least recently used entries beyond a size");
+  const auto size = std::make_shared<std::string>();
+  smaller->add_option("--max-size", *size, "Such as 512M or 2G; left out: the configured bound")
+      ->type_name("SIZE");
+  smaller->callback([&invocation, size] {
+    invocation.run = [size](const GlobalFlags& global) { return prune(global, *size); };
+  });
+}
+
+}  // namespace tilec::command

@@ -1,0 +1,94 @@
+// The options of every subcommand, and how they change the environment's.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <filesystem>
+
+#include "arguments.h"
+#include "command.h"
+#include "output.h"
+
+namespace tilec::command {
+namespace {
+
+struct NamedPolicy {
+  const char* name;
+  CachePolicy policy;
+};
+constexpr std::array<NamedPolicy, 4> kPolicies{{{"normal", CachePolicy::normal},
+                                                {"must_hit", CachePolicy::must_hit},
+                                                {"refresh", CachePolicy::refresh},
+                                                {"off", CachePolicy::off}}};
+
+CachePolicy parse_policy(const std::string& name) {
+  std::vector<std::string> names;
+  for (const NamedPolicy& row : kPolicies) {
+    if (name == row.name) return row.policy;
+    names.emplace_back(row.name);
+  }
+  throw UsageError("--cache-policy '" + name + "' is none; it is " + either(names));
+}
+
+}  // namespace
+
+void add_global_flags(CLI::App& root, GlobalFlags& flags) {
+  constexpr const char* kGroup = "Options of every subcommand";
+  root.add_flag("--json", flags.json, "Print one JSON document instead of text")->group(kGroup);
+  const auto text = [&](const char* name, std::string& value, const char* meaning,
+                        const char* type) {
+    root.add_option(name, value, meaning)->type_name(type)->group(kGroup);
+  };
+  const auto list = [&](const char* name, std::vector<std::string>& values, const char* meaning) {
+    root.add_option(name, values, meaning)
+        ->type_name("PATH")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->group(kGroup);
+  };
+  text("--cache-dir", flags.cache_dir, "The cache, in place of TILEC_CACHE_DIR", "DIR");
+  text("--cache-policy", flags.cache_policy, "normal, must_hit, refresh or off", "POLICY");
+  list("--read-only-root", flags.read_only_roots, "A cache to search too; may be repeated");
+  list("--bundle", flags.bundles, "An exported bundle to search too; may be repeated");
+  list("--trust-shared", flags.trust_shared, "A root to use although others can write there");
+  text("--require-builder", flags.require_builder, "Serve only what this compiler made",
+       "nvrtc-X.Y.Z");
+  text("--nvrtc", flags.nvrtc, "NVRTC's shared library", "FILE");
+  text("--host-compiler", flags.host_compiler, "The C++ compiler of the host device", "FILE");
+  text("--dump-dir", flags.dump_dir, "Write the source, PTX and cubin of every plan there", "DIR");
+}
+
+Options GlobalFlags::options() const {
+  Options options = Options::from_env();
+  if (!cache_dir.empty()) options.cache_dir = std::filesystem::absolute(cache_dir);
+  if (!cache_policy.empty()) options.cache_policy = parse_policy(cache_policy);
+  if (!require_builder.empty()) options.require_builder = require_builder;
+  if (!nvrtc.empty()) options.nvrtc.library = nvrtc;
+  if (!host_compiler.empty()) options.host_compiler = host_compiler;
+  if (!dump_dir.empty()) options.dump_dir = dump_dir;
+  const auto append = [](const std::vector<std::string>& from,
+                         std::vector<std::filesystem::path>& to) {
+    for (const std::string& path : from) to.push_back(std::filesystem::absolute(path));
+  };
+  append(read_only_roots, options.read_only_roots);
+  append(bundles, options.bundle_files);
+  append(trust_shared, options.trust_shared);
+  return options;
+}
+
+std::vector<std::string> GlobalFlags::words() const {
+  std::vector<std::string> words;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) words.push_back(std::string(name) + "=" + value);
+  };
+  add("--cache-dir", cache_dir);
+  add("--cache-policy", cache_policy);
+  add("--require-builder", require_builder);
+  add("--nvrtc", nvrtc);
+  add("--host-compiler", host_compiler);
+  add("--dump-dir", dump_dir);
+  for (const std::string& path : read_only_roots) add("--read-only-root", path);
+  for (const std::string& path : bundles) add("--bundle", path);
+  for (const std::string& path : trust_shared) add("--trust-shared", path);
+  return words;
+}
+
+}  // namespace tilec::command
