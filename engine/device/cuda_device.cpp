@@ -20,8 +20,6 @@ struct CudaKernel : LoadedKernel {
   int shared_bytes = 0;  // dynamic, that it is ready for
 };
 
-constexpr int kSharedBytesByDefault = 48 * 1024;
-
 bool is_rejection(CUresult result) {
   return result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_IMAGE ||
          result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
@@ -184,27 +182,32 @@ class CudaDevice final : public DeviceBackend {
   }
 
   std::shared_ptr<CudaKernel> load_library(const KernelImage& image) const {
-    auto kernel = std::make_shared<CudaKernel>();
-    CUfunction function = nullptr;
-    CUresult result = driver_.library_load_data(&kernel->library, image.bytes.data(), nullptr,
-                                                nullptr, 0, nullptr, nullptr, 0);
-    if (result == CUDA_SUCCESS) {
-      result = driver_.library_get_kernel(&kernel->kernel, kernel->library, image.entry.c_str());
-      // Asking for the function loads the kernel into this context now, so that no launch waits.
-      if (result == CUDA_SUCCESS) result = driver_.kernel_get_function(&function, kernel->kernel);
-      if (result != CUDA_SUCCESS) driver_.library_unload(kernel->library);
-    }
-    if (is_rejection(result)) {
+    const auto expect = [&](CUresult result, const char* call) {
+      if (!is_rejection(result)) return driver_.check(result, call);
       throw ImageRejected(fmt::format("the CUDA driver ({}.{}) does not take {} on {}: {}",
                                       driver_.version / 1000, driver_.version % 1000 / 10,
                                       image.message, name_, driver_.describe(result)));
+    };
+    auto kernel = std::make_shared<CudaKernel>();
+    expect(driver_.library_load_data(&kernel->library, image.bytes.data(), nullptr, nullptr, 0,
+                                     nullptr, nullptr, 0),
+           "cuLibraryLoadData");
+    try {
+      expect(driver_.library_get_kernel(&kernel->kernel, kernel->library, image.entry.c_str()),
+             "cuLibraryGetKernel");
+      // Asking for the function loads the kernel into this context now, so that no launch waits.
+      CUfunction function = nullptr;
+      expect(driver_.kernel_get_function(&function, kernel->kernel), "cuKernelGetFunction");
+    } catch (...) {
+      driver_.library_unload(kernel->library);
+      throw;
     }
-    driver_.check(result, "cuLibraryLoadData");
     return kernel;
   }
 
+  // Without it a block has 48 KB at most, less what it has statically.
   void allow_shared_memory(CudaKernel& kernel, int shared_bytes) const {
-    if (shared_bytes <= std::max(kernel.shared_bytes, kSharedBytesByDefault)) return;
+    if (shared_bytes <= kernel.shared_bytes) return;
     driver_.check(driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                shared_bytes, kernel.kernel, device_),
                   "cuKernelSetAttribute");
