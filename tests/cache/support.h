@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace tilec::cache::test {
 
 namespace fs = std::filesystem;
 using Bytes = std::vector<std::byte>;
+using Random = std::independent_bits_engine<std::mt19937, 32, std::uint32_t>;
 
 class TemporaryFolder {
  public:
