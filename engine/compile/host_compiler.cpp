@@ -208,9 +208,10 @@ class HostCompiler final : public Compiler {
     std::vector<std::string> all = options(request.target);
     std::ranges::copy(macro_options(request.options), std::back_inserter(all));
     std::vector<std::string> arguments = all;
-    arguments.insert(arguments.end(), {"-Iinclude", "-x", "c++", "kernel.cpp", "-o", "kernel.so"});
-
     const TemporaryFolder folder;
+    // The folder's name stays out of the object: the same source makes the same bytes.
+    arguments.push_back("-ffile-prefix-map=" + folder.path().string() + "=/tilec");
+    arguments.insert(arguments.end(), {"-Iinclude", "-x", "c++", "kernel.cpp", "-o", "kernel.so"});
     write_sources(folder, request);
     const ProgramResult result = run_program(compiler.path, arguments, folder);
     const std::string log = readable(result.output, folder);

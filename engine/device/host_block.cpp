@@ -88,17 +88,21 @@ unsigned BlockRunner::exchange(const Site& site, unsigned mask, const void* valu
 
 unsigned char* BlockRunner::shared_array(int& used, int bytes) {
   unsigned char* const array = shared_.array(used, bytes);
-  if (array == nullptr) abandon("thread " + triple(current_->index) + ": " + shared_.problem());
+  if (array == nullptr) {
+    error_ = "thread " + triple(current_->index) + ": " + shared_.problem();
+    abandon();
+  }
   return array;
 }
 
-void BlockRunner::fail(const Site& site, const std::string& text) {
-  abandon("thread " + triple(current_->index) + ", " + describe(site) + ": " + text);
+void BlockRunner::fail(const Site& site, const char* text) {
+  error_ = "thread " + triple(current_->index) + ", " + describe(site) + ": " + text;
+  abandon();
 }
 
-// The block ends here. The fiber is never resumed: no exception crosses the kernel's frames.
-void BlockRunner::abandon(std::string error) {
-  error_ = std::move(error);
+// The block ends here, with error_. The fiber is never resumed, so that no exception crosses the
+// kernel's frames: nothing in the frames that lead here may need to be destroyed.
+void BlockRunner::abandon() {
   for (;;) current_->fiber->suspend();
 }
 

@@ -64,8 +64,8 @@ class BlockRunner {
   Votes barrier(const Site& site, bool vote);
   unsigned exchange(const Site& site, unsigned mask, const void* value, int bytes, void* all);
   unsigned char* shared_array(int& used, int bytes);
-  [[noreturn]] void fail(const Site& site, const std::string& text);
-  [[noreturn]] void abandon(std::string error);
+  [[noreturn]] void fail(const Site& site, const char* text);
+  [[noreturn]] void abandon();
   void run_thread();
   void leave(Thread& thread);
   bool complete_exchange(Warp& warp, int first, unsigned mask);
