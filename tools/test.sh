@@ -22,6 +22,7 @@ cuda=$(tools/setup.sh)
 export TILEC_NVRTC=${TILEC_NVRTC:-${cuda#*|}}
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 # one clone's objects serve another
 fi
 jobs=$(nproc)
 status=0
