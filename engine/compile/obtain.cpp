@@ -22,6 +22,8 @@ cache::StoreOptions store_options(const Options& options) {
   store.max_bytes = options.cache_max_bytes;
   store.sync = options.cache_sync;
   store.trust_shared = options.trust_shared;
+  store.root_hint = "choose another folder with TILEC_CACHE_DIR or Options::cache_dir";
+  store.trust_hint = "name it in TILEC_CACHE_TRUST_SHARED or Options::trust_shared";
   if (options.cache_policy == CachePolicy::off) return store;
   store.root = options.cache_dir;
   store.read_only_roots = options.read_only_roots;
@@ -68,29 +70,32 @@ cache::Key Obtainer::key(const CompileRequest& request) const {
   return tilec::key(request, compiler(request.target));
 }
 
-Obtained Obtainer::obtain(const KernelRequest& request,
-                          const std::vector<std::string>& skip) const {
+Obtained Obtainer::obtain(const KernelRequest& request, const Rejected& rejected) const {
   Obtained obtained = [&] {
     if (options_.cache_policy != CachePolicy::refresh) {
-      if (auto hit = look_up(request, skip)) return std::move(*hit);
+      if (auto hit = look_up(request, rejected)) return std::move(*hit);
     }
     if (options_.cache_policy == CachePolicy::must_hit) {
-      if (auto hit = look_up_stand_in(request, skip)) return std::move(*hit);
+      if (auto hit = look_up_stand_in(request, rejected)) return std::move(*hit);
       throw_cache_miss(request);
     }
-    return build(request, skip);
+    return build(request, rejected);
   }();
   if (!options_.dump_dir.empty()) dump(request, obtained);
   return obtained;
 }
 
-std::optional<Obtained> Obtainer::look_up(const KernelRequest& request,
-                                          const std::vector<std::string>& skip) const {
+std::optional<Obtained> Obtainer::look_up(const KernelRequest& request, const Rejected& rejected,
+                                          Look look) const {
   const auto start = Clock::now();
   const cache::Key key = this->key(request.compile);
-  cache::LookUp found = store_.look_up(
-      key, {.require_builder = options_.require_builder, .skip_builders = skip, .target = {}});
-  note_misses(found.misses);
+  cache::LookUpOptions wanted{
+      .require_builder = options_.require_builder, .skip_builders = {}, .target = {}};
+  for (const auto& [of_key, builder] : rejected) {
+    if (of_key == key) wanted.skip_builders.push_back(builder);
+  }
+  cache::LookUp found = store_.look_up(key, wanted);
+  note_misses(found.misses, look);
   const std::lock_guard lock(mutex_);
   stats_.lookup_seconds += seconds_since(start);
   if (!found) return std::nullopt;
@@ -110,32 +115,33 @@ std::optional<Obtained> Obtainer::look_up(const KernelRequest& request,
 }
 
 std::optional<Obtained> Obtainer::look_up_stand_in(const KernelRequest& request,
-                                                   const std::vector<std::string>& skip) const {
+                                                   const Rejected& rejected) const {
   for (const Target& target : request.compile.target.stand_ins()) {
-    if (auto hit = look_up(retargeted(request, target), skip)) return hit;
+    if (auto hit = look_up(retargeted(request, target), rejected, Look::again)) return hit;
   }
   return std::nullopt;
 }
 
-Obtained Obtainer::build(const KernelRequest& request, const std::vector<std::string>& skip) const {
+Obtained Obtainer::build(const KernelRequest& request, const Rejected& rejected) const {
+  const bool may_look = options_.cache_policy == CachePolicy::normal;
   Target target = request.compile.target;
   try {
     target = compiler(target).nearest_target(target);
-  } catch (const Error& error) {
+  } catch (const Error&) {
     // No compiler here: code for an older target may still be in the cache.
-    if (auto hit = look_up_stand_in(request, skip)) return std::move(*hit);
+    if (auto hit = may_look ? look_up_stand_in(request, rejected) : std::nullopt) {
+      return std::move(*hit);
+    }
     throw;
   }
   const KernelRequest here = retargeted(request, target);
   const cache::Key key = this->key(here.compile);
   cache::BuildLock lock;
-  if (options_.cache_policy == CachePolicy::normal) {
+  if (may_look) {
     lock = store_.lock(key, options_.build_wait);
     if (!lock.held()) logger_->debug("building without a lock: {}", lock.why_not());
     // Another process may have built it since the first look.
-    if (lock.held() || target != request.compile.target) {
-      if (auto hit = look_up(here, skip)) return std::move(*hit);
-    }
+    if (auto hit = look_up(here, rejected, Look::again)) return std::move(*hit);
   }
   Obtained obtained{.key = key,
                     .target = target,
@@ -150,6 +156,7 @@ Artifact Obtainer::compile(const CompileRequest& request) const {
   try {
     Artifact artifact = compiler(request.target).compile(request);
     logger_->debug("compiled {} in {:.0f} ms", request.name, artifact.seconds * 1e3);
+    expect_builder(request, artifact);
     const std::lock_guard lock(mutex_);
     ++stats_.compiles;
     stats_.compile_seconds += artifact.seconds;
@@ -193,18 +200,28 @@ void Obtainer::dump(const KernelRequest& request, const Obtained& obtained) cons
   if (!problem.empty()) logger_->warn("{}", problem);
 }
 
-void Obtainer::note_misses(const std::vector<cache::Miss>& misses) const {
+// Only a compile tells which build of the compiler is at hand.
+void Obtainer::expect_builder(const CompileRequest& request, const Artifact& artifact) const {
+  const std::string& wanted = options_.require_builder;
+  if (wanted.empty() || wanted == artifact.builder) return;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("the cache has no {} built by {}, which the options require, and the "
+                          "compiler here is {}",
+                          request.name, wanted, artifact.builder));
+}
+
+void Obtainer::note_misses(const std::vector<cache::Miss>& misses, Look look) const {
+  using enum cache::MissReason;
+  const std::lock_guard lock(mutex_);
   for (const cache::Miss& miss : misses) {
-    if (miss.reason == cache::MissReason::never_built ||
-        miss.reason == cache::MissReason::no_root) {
-      continue;
-    }
+    const bool usual =
+        miss.reason == never_built || miss.reason == no_root || miss.reason == other_builder;
+    if (usual && look == Look::again) continue;
+    ++stats_.misses[std::string(cache::to_string(miss.reason))];
+    if (usual) continue;
     logger_->warn("cache entry {} is not used ({}): {}{}", miss.path.string(),
                   cache::to_string(miss.reason), miss.detail, miss.removed ? "; removed" : "");
   }
-  const std::lock_guard lock(mutex_);
-  for (const cache::Miss& miss : misses)
-    ++stats_.misses[std::string(cache::to_string(miss.reason))];
 }
 
 void Obtainer::throw_cache_miss(const KernelRequest& request) const {

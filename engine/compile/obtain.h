@@ -23,6 +23,9 @@ struct KernelRequest {
   std::string problem;  // the one that asked first
 };
 
+// Cached images that the driver would not take: by key and builder.
+using Rejected = std::vector<std::pair<cache::Key, std::string>>;
+
 struct Obtained {
   cache::Key key;
   Target target;  // the request's, or that of code which stands in for it
@@ -40,24 +43,26 @@ class Obtainer {
   Obtainer(const Options& options, std::shared_ptr<spdlog::logger> logger);
 
   cache::Key key(const CompileRequest& request) const;
-  // Throws Error{cache_miss} where compiling is forbidden, else as Compiler::compile. Builders in
-  // `skip` made images that the driver rejected.
-  Obtained obtain(const KernelRequest& request, const std::vector<std::string>& skip) const;
+  // Throws Error{cache_miss} where compiling is forbidden, Error{unsupported} where the compiler is
+  // not the builder that the options require, else as Compiler::compile.
+  Obtained obtain(const KernelRequest& request, const Rejected& rejected) const;
 
   Stats stats() const;
   std::vector<std::string> cache_problems() const { return store_.problems(); }
 
  private:
   const Compiler& compiler(const Target& target) const;
-  std::optional<Obtained> look_up(const KernelRequest& request,
-                                  const std::vector<std::string>& skip) const;
+  enum class Look { first, again };  // again: what was missing is still no news
+  std::optional<Obtained> look_up(const KernelRequest& request, const Rejected& rejected,
+                                  Look look = Look::first) const;
   std::optional<Obtained> look_up_stand_in(const KernelRequest& request,
-                                           const std::vector<std::string>& skip) const;
-  Obtained build(const KernelRequest& request, const std::vector<std::string>& skip) const;
+                                           const Rejected& rejected) const;
+  Obtained build(const KernelRequest& request, const Rejected& rejected) const;
   Artifact compile(const CompileRequest& request) const;
   void publish(const cache::Key& key, const KernelRequest& request, const Artifact& artifact) const;
   void dump(const KernelRequest& request, const Obtained& obtained) const;
-  void note_misses(const std::vector<cache::Miss>& misses) const;
+  void expect_builder(const CompileRequest& request, const Artifact& artifact) const;
+  void note_misses(const std::vector<cache::Miss>& misses, Look look) const;
   [[noreturn]] void throw_cache_miss(const KernelRequest& request) const;
 
   Options options_;

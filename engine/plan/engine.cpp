@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 
 #include "plan/log.h"
 #include "plan/memo.h"
@@ -73,21 +74,43 @@ LaunchInfo launch_info(const Choice& choice, const Kernel& kernel, const LaunchS
   return info;
 }
 
-void expect_launchable(const Choice& choice, const LaunchShape& shape) {
+void expect_launchable(const Choice& choice, const LaunchShape& shape, const DeviceFacts& facts) {
+  const std::string kernel = fmt::format("{} {}", choice.kernel->name, describe(choice.parameters));
+  const auto& [width, height, depth] = shape.block;
+  if (std::min({width, height, depth}) < 1 || shape.threads() > 1024 || depth > 64) {
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("{} would need blocks of {}×{}×{} threads; CUDA's limit is 1024 in all, "
+                    "64 of them in z",
+                    kernel, width, height, depth));
+  }
+  const bool host = choice.target.kind() == Target::Kind::host;
+  const std::int64_t most = host ? choice.target.max_shared_bytes() : facts.shared_bytes_block;
+  if (shape.shared_bytes > most) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} would need {} bytes of shared memory a block; the device has {}",
+                            kernel, shape.shared_bytes, most));
+  }
   const auto& [x, y, z] = shape.grid;
   if (x <= 0x7fffffff && y <= 65535 && z <= 65535) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("{} {} would need a grid of {}×{}×{} blocks; CUDA's limit is "
+              fmt::format("{} would need a grid of {}×{}×{} blocks; CUDA's limit is "
                           "2147483647×65535×65535. Larger tiles need fewer blocks",
-                          choice.kernel->name, describe(choice.parameters), x, y, z));
+                          kernel, x, y, z));
 }
 
 DType scalar_type(const Problem& problem, const Parameters& parameters) {
   const auto accumulator = parameters.find("ACC");
-  const DType type = accumulator == parameters.end() ? info(element_type(problem)).accumulator
-                                                     : accumulator->second.dtype();
+  const bool named = accumulator != parameters.end() && accumulator->second.is_dtype();
+  const DType type = named ? accumulator->second.dtype() : info(element_type(problem)).accumulator;
   return info(type).scalar;
 }
+
+// A plan's state, and where this request found its kernels.
+struct Made {
+  std::shared_ptr<const PlanState> state;
+  Origin origin = Origin::memory;
+};
 
 }  // namespace
 
@@ -101,10 +124,9 @@ struct Engine::State {
         templates(std::make_shared<const Templates>(shipped_templates())) {}
 
   template <class P>
-  std::pair<std::shared_ptr<const PlanState>, Origin> plan(Memo<P>& memo, const P& problem,
-                                                           const PlanOptions& plan_options);
-  std::shared_ptr<const PlanState> make(const Problem& problem, const PlanOptions& plan_options);
-  std::shared_ptr<const PlanState> make(const Problem& problem, const Choice& choice);
+  Made plan(Memo<P>& memo, const P& problem, const PlanOptions& plan_options);
+  Made make(const Problem& problem, const PlanOptions& plan_options, const Templates& templates);
+  Made make(const Problem& problem, const Choice& choice);
   Choice first_choice(const Problem& problem, const PlanOptions& plan_options) const {
     return select(problem, plan_options, device.target(), *current_templates()).front();
   }
@@ -126,50 +148,50 @@ struct Engine::State {
 };
 
 template <class P>
-std::pair<std::shared_ptr<const PlanState>, Origin> Engine::State::plan(
-    Memo<P>& memo, const P& problem, const PlanOptions& plan_options) {
+Made Engine::State::plan(Memo<P>& memo, const P& problem, const PlanOptions& plan_options) {
   if (auto state = memo.find(problem, plan_options)) {
     memory_hits.fetch_add(1, std::memory_order_relaxed);
     return {std::move(state), Origin::memory};
   }
-  auto state = make(checked(problem), plan_options);
-  memo.insert(problem, plan_options, state);
-  Origin origin = Origin::memory;
-  for (const PlannedLaunch& launch : state->launches) {
-    origin = std::max(origin, launch.kernel->origin);
-  }
-  return {std::move(state), origin};
+  const auto used = current_templates();
+  Made made = make(checked(problem), plan_options, *used);
+  memo.insert(problem, plan_options, made.state);
+  // A template may have been replaced meanwhile: the plan of the old one must not stay.
+  if (used != current_templates()) memo.clear();
+  if (made.origin == Origin::memory) memory_hits.fetch_add(1, std::memory_order_relaxed);
+  return made;
 }
 
-std::shared_ptr<const PlanState> Engine::State::make(const Problem& problem,
-                                                     const PlanOptions& plan_options) {
-  const std::vector<Choice> choices =
-      select(problem, plan_options, device.target(), *current_templates());
+Made Engine::State::make(const Problem& problem, const PlanOptions& plan_options,
+                         const Templates& from) {
+  const std::vector<Choice> choices = select(problem, plan_options, device.target(), from);
   recorder.add(problem, plan_options);
   if (options.cache_policy != CachePolicy::must_hit) return make(problem, choices.front());
   // Where nothing may be compiled, the best that is present is the choice.
+  std::exception_ptr miss;
   for (const Choice& choice : choices) {
     try {
       return make(problem, choice);
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::cache_miss || &choice == &choices.back()) throw;
+      if (error.kind() != ErrorKind::cache_miss) throw;
+      if (miss == nullptr) miss = std::current_exception();
     }
   }
-  throw std::logic_error("select returned nothing");
+  std::rethrow_exception(miss);
 }
 
-std::shared_ptr<const PlanState> Engine::State::make(const Problem& problem, const Choice& choice) {
+Made Engine::State::make(const Problem& problem, const Choice& choice) {
   const LaunchShape shape =
       translated([&] { return choice.kernel->launch(problem, choice.parameters); });
-  expect_launchable(choice, shape);
-  auto kernel = kernels.get(choice, problem, shape.shared_bytes);
+  expect_launchable(choice, shape, device.facts());
+  Ready ready = kernels.get(choice, problem, shape.shared_bytes);
   auto state = std::make_shared<PlanState>();
   state->problem = problem;
   state->backend = device.backend();
   state->scalar = scalar_type(problem, choice.parameters);
-  LaunchInfo info = launch_info(choice, *kernel, shape, *device.backend());
-  state->launches.push_back({std::move(kernel), shape, std::move(info)});
-  return state;
+  LaunchInfo info = launch_info(choice, *ready.kernel, shape, *device.backend());
+  state->launches.push_back({std::move(ready.kernel), shape, std::move(info)});
+  return {std::move(state), ready.origin};
 }
 
 Engine::Engine() : Engine(Device::first_cuda()) {}

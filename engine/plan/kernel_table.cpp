@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "plan/translate.h"
 
@@ -23,14 +24,20 @@ KernelRequest request_for(const Choice& choice, const Problem& problem) {
       .problem = describe(problem)};
 }
 
-const cache::EntryPoint& entry_of(const Artifact& artifact, const std::string& name) {
-  const auto found =
-      std::find_if(artifact.entries.begin(), artifact.entries.end(),
-                   [&](const cache::EntryPoint& entry) { return entry.name == name; });
+const cache::EntryPoint& entry_of(const Artifact& artifact, const CompileRequest& request) {
+  const auto found = std::find_if(
+      artifact.entries.begin(), artifact.entries.end(),
+      [&](const cache::EntryPoint& entry) { return entry.name == request.source.entry; });
   if (found == artifact.entries.end()) {
-    throw Error(ErrorKind::driver, fmt::format("the cached kernel has no entry '{}'", name));
+    throw ImageRejected(fmt::format("the {} of {} that {} built has no entry '{}'", artifact.kind,
+                                    request.name, artifact.builder, request.source.entry));
   }
   return *found;
+}
+
+template <class T>
+bool is_ready(const std::shared_future<T>& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
 }  // namespace
@@ -39,59 +46,80 @@ KernelTable::KernelTable(std::shared_ptr<DeviceBackend> backend, const Options& 
                          std::shared_ptr<spdlog::logger> logger)
     : backend_(std::move(backend)), logger_(logger), obtainer_(options, std::move(logger)) {}
 
-std::shared_ptr<const Kernel> KernelTable::get(const Choice& choice, const Problem& problem,
-                                               std::int64_t shared_bytes) {
+Ready KernelTable::get(const Choice& choice, const Problem& problem, std::int64_t shared_bytes) {
   const KernelRequest request = request_for(choice, problem);
   const cache::Key key = obtainer_.key(request.compile);
-  std::promise<std::shared_ptr<const Kernel>> promise;
-  std::shared_future<std::shared_ptr<const Kernel>> other;
+  std::promise<Shared> promise;
+  std::shared_future<Shared> future = promise.get_future();
+  bool ours = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto [place, ours] = kernels_.try_emplace(key, promise.get_future());
-    if (!ours) other = place->second;
+    const auto [place, inserted] = kernels_.try_emplace(key, future);
+    future = place->second;
+    ours = inserted;
   }
-  if (other.valid()) return other.get();
+  if (!ours) {
+    const bool ready = is_ready(future);
+    const Shared kernel = future.get();
+    if (kernel->loaded != nullptr && shared_bytes > kernel->shared_bytes) {
+      // Loaded already: no bytes are needed to make it ready for more shared memory.
+      backend_->load({.id = kernel->image_id,
+                      .entry = kernel->entry.name,
+                      .message = request.compile.name,
+                      .bytes = {}},
+                     shared_bytes);
+    }
+    return {kernel, ready ? Origin::memory : kernel->origin};
+  }
   try {
-    promise.set_value(prepare(request, shared_bytes));
+    const Shared kernel = prepare(request, shared_bytes);
+    promise.set_value(kernel);
+    return {kernel, kernel->origin};
   } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      kernels_.erase(key);
+    }
     promise.set_exception(std::current_exception());
-    const std::lock_guard lock(mutex_);
-    kernels_.erase(key);
     throw;
   }
-  const std::lock_guard lock(mutex_);
-  return kernels_.at(key).get();
 }
 
-std::shared_ptr<const Kernel> KernelTable::prepare(const KernelRequest& request,
-                                                   std::int64_t shared_bytes) {
-  std::vector<std::string> rejected;
+KernelTable::Shared KernelTable::prepare(const KernelRequest& request, std::int64_t shared_bytes) {
+  Rejected rejected;
   for (;;) {
-    Obtained obtained = obtainer_.obtain(request, rejected);
-    const Artifact& artifact = obtained.artifact;
-    const cache::EntryPoint entry = entry_of(artifact, request.compile.source.entry);
+    const Obtained obtained = obtainer_.obtain(request, rejected);
     try {
-      auto loaded = backend_->load(
-          {.id = fmt::format("{}.{}", obtained.key.hex(), artifact.builder),
-           .entry = entry.name,
-           .message = fmt::format("{} (built by {})", request.compile.name, artifact.builder),
-           .bytes = artifact.image},
-          shared_bytes);
-      return std::make_shared<const Kernel>(Kernel{.loaded = std::move(loaded),
-                                                   .key = obtained.key,
-                                                   .entry = entry,
-                                                   .target = obtained.target.name(),
-                                                   .builder = artifact.builder,
-                                                   .origin = obtained.origin,
-                                                   .origin_path = obtained.path,
-                                                   .compile_seconds = artifact.seconds});
+      return load(request, obtained, shared_bytes);
     } catch (const ImageRejected& error) {
       // What was just compiled here has no better version; a cached one may.
       if (obtained.origin == Origin::compiler) throw;
-      logger_->warn("{}; trying another builder's", error.what());
-      rejected.push_back(artifact.builder);
+      logger_->warn("{}; trying another", error.what());
+      rejected.push_back({obtained.key, obtained.artifact.builder});
     }
   }
+}
+
+KernelTable::Shared KernelTable::load(const KernelRequest& request, const Obtained& obtained,
+                                      std::int64_t shared_bytes) {
+  const Artifact& artifact = obtained.artifact;
+  Kernel kernel{.loaded = nullptr,
+                .key = obtained.key,
+                .image_id = fmt::format("{}.{}", obtained.key.hex(), artifact.builder),
+                .entry = entry_of(artifact, request.compile),
+                .shared_bytes = shared_bytes,
+                .target = obtained.target.name(),
+                .builder = artifact.builder,
+                .origin = obtained.origin,
+                .origin_path = obtained.path,
+                .compile_seconds = artifact.seconds};
+  kernel.loaded = backend_->load(
+      {.id = kernel.image_id,
+       .entry = kernel.entry.name,
+       .message = fmt::format("{} (built by {})", request.compile.name, artifact.builder),
+       .bytes = artifact.image},
+      shared_bytes);
+  return std::make_shared<const Kernel>(std::move(kernel));
 }
 
 cache::Key KernelTable::key(const Choice& choice, const Problem& problem) const {
@@ -100,9 +128,7 @@ cache::Key KernelTable::key(const Choice& choice, const Problem& problem) const 
 
 void KernelTable::clear() {
   const std::lock_guard lock(mutex_);
-  std::erase_if(kernels_, [](const auto& entry) {
-    return entry.second.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  });
+  std::erase_if(kernels_, [](const auto& entry) { return is_ready(entry.second); });
 }
 
 }  // namespace tilec

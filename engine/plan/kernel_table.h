@@ -17,12 +17,20 @@ namespace tilec {
 struct Kernel {
   std::shared_ptr<const LoadedKernel> loaded;  // null on an offline device
   cache::Key key;
+  std::string image_id;  // the backend's name for the image
   cache::EntryPoint entry;
+  std::int64_t shared_bytes = 0;  // dynamic, that it was made ready for
   std::string target;
   std::string builder;
   Origin origin = Origin::compiler;
   std::string origin_path;
   double compile_seconds = 0;
+};
+
+// A kernel, and where this request found it: in memory, or where the kernel came from.
+struct Ready {
+  std::shared_ptr<const Kernel> kernel;
+  Origin origin = Origin::memory;
 };
 
 class KernelTable {
@@ -32,21 +40,22 @@ class KernelTable {
 
   // The kernel of this choice, ready for blocks of `shared_bytes`. Throws as Obtainer::obtain and
   // DeviceBackend::load; a failure is not kept.
-  std::shared_ptr<const Kernel> get(const Choice& choice, const Problem& problem,
-                                    std::int64_t shared_bytes);
+  Ready get(const Choice& choice, const Problem& problem, std::int64_t shared_bytes);
   cache::Key key(const Choice& choice, const Problem& problem) const;
   void clear();
 
   const Obtainer& obtainer() const { return obtainer_; }
 
  private:
-  std::shared_ptr<const Kernel> prepare(const KernelRequest& request, std::int64_t shared_bytes);
+  using Shared = std::shared_ptr<const Kernel>;
+  Shared prepare(const KernelRequest& request, std::int64_t shared_bytes);
+  Shared load(const KernelRequest& request, const Obtained& obtained, std::int64_t shared_bytes);
 
   std::shared_ptr<DeviceBackend> backend_;
   std::shared_ptr<spdlog::logger> logger_;
   Obtainer obtainer_;
   std::mutex mutex_;  // of kernels_
-  std::map<cache::Key, std::shared_future<std::shared_ptr<const Kernel>>> kernels_;
+  std::map<cache::Key, std::shared_future<Shared>> kernels_;
 };
 
 }  // namespace tilec

@@ -27,6 +27,8 @@ struct PlanState {
 // On the way of run(): each launch with the same argument struct.
 inline void launch_all(const PlanState& state, const void* arguments, Stream stream) {
   for (const PlannedLaunch& launch : state.launches) {
+    const auto& [x, y, z] = launch.shape.grid;
+    if (x == 0 || y == 0 || z == 0) continue;  // nothing to launch
     state.backend->launch(*launch.kernel->loaded, launch.shape, arguments, stream);
   }
 }
