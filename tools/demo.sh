@@ -16,7 +16,9 @@ fi
 
 say "build: the tilec command, in build/release"
 cmake --preset release -DTILEC_CUDA_INCLUDE_DIR="${cuda%|*}" >/dev/null
-cmake --build --preset release -j "$(nproc)"
+quiet=()
+[[ -t 1 ]] || quiet=(-- --quiet)
+cmake --build --preset release -j "$(nproc)" "${quiet[@]}"
 tilec=$PWD/build/release/tools/tilec/tilec
 
 # A cache of the demo's own, empty at first, so that the first runs really compile.
@@ -28,7 +30,7 @@ say "tilec build: kernels for two generations of GPUs, which need not be here"
 "$tilec" cache ls
 
 device=host
-if "$tilec" info --json | grep -Eq '"device": ?"cuda:0"'; then
+if [[ $'\n'$("$tilec" info) =~ $'\n'cuda\ +cuda:0 ]]; then
   device=cuda:0
 else
   say "no GPU here: what follows runs on the host device, an emulator made for correctness, not speed"
