@@ -1,3 +1,5 @@
+// posix_spawn, with nothing of ours in the child; a temporary folder that goes when it is done
+// with.
 #include "compile/host_process.h"
 
 #include <fcntl.h>

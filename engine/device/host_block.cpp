@@ -1,3 +1,5 @@
+// Two sides of one block: the intrinsics, which its fibers call, and the scheduler, which resumes
+// them.
 #include "device/host_block.h"
 
 #include <algorithm>

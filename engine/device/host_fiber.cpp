@@ -1,3 +1,4 @@
+// Stacks and the switch between them: Boost.Context's, with the announcements that sanitizers need.
 #include "device/host_fiber.h"
 
 #include <sys/mman.h>

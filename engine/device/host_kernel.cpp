@@ -1,3 +1,4 @@
+// Loading: the object goes to a file without a name, and the system's loader takes it from there.
 #include "device/host_kernel.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// Red zones are canary bytes, checked when the block ends; with AddressSanitizer they are poisoned.
 #include "device/host_shared_memory.h"
 
 #include <algorithm>

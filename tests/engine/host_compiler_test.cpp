@@ -72,7 +72,7 @@ TEST_CASE("host compiler: options are the target's, and stand for the shim too")
   CHECK(has("-ffp-contract=off"));
   CHECK(has("-DTILEC_HOST_SHIM=0x"));
   CHECK_FALSE(has("-march"));
-  error_of(ErrorKind::unsupported, [&] { compiler->options(Target::parse("sm_90")); });
+  message_of(ErrorKind::unsupported, [&] { compiler->options(Target::parse("sm_90")); });
 }
 
 TEST_CASE("host compiler: leaves nothing behind, whatever the folder is called") {
@@ -80,7 +80,7 @@ TEST_CASE("host compiler: leaves nothing behind, whatever the folder is called")
     const TemporaryPlace place(name);
     const Artifact artifact = compile_for_host(host_kernel_text(kEmpty));
     CHECK_NOTHROW(HostKernelRun(artifact).launch({}, {}));
-    error_of(ErrorKind::compile, [] { compile_for_host("nonsense"); });
+    message_of(ErrorKind::compile, [] { compile_for_host("nonsense"); });
     CHECK(fs::is_empty(place.path()));
   }
 }
@@ -89,7 +89,7 @@ TEST_CASE("host compiler: a temporary folder that is not there") {
   const TemporaryPlace place("tilec gone ");
   fs::remove(place.path());
   const std::string message =
-      error_of(ErrorKind::unsupported, [] { compile_for_host(host_kernel_text(kEmpty)); });
+      message_of(ErrorKind::unsupported, [] { compile_for_host(host_kernel_text(kEmpty)); });
   CHECK(contains(message, "TMPDIR"));
 }
 
@@ -150,9 +150,9 @@ TEST_CASE("host compiler: headers and macros of the user's") {
   CHECK(out == 54321);
 
   request.source.headers.push_back({.name = "../escape.h", .text = ""});
-  CHECK(
-      contains(error_of(ErrorKind::invalid_argument, [&] { host_compiler({})->compile(request); }),
-               "'../escape.h'"));
+  CHECK(contains(
+      message_of(ErrorKind::invalid_argument, [&] { host_compiler({})->compile(request); }),
+      "'../escape.h'"));
 }
 
 TEST_CASE("host compiler: none on the machine") {
@@ -163,7 +163,7 @@ TEST_CASE("host compiler: none on the machine") {
                         Case{"no-such-compiler", "no-such-compiler: No such file or directory"},
                         Case{"/bin/true", "/bin/true: is no GCC or Clang"}}) {
     const auto compiler = host_compiler(c.program);
-    const std::string message = error_of(
+    const std::string message = message_of(
         ErrorKind::unsupported, [&] { compiler->compile(host_request(host_kernel_text(kEmpty))); });
     CAPTURE(message);
     CHECK(contains(message, c.part));

@@ -76,7 +76,7 @@ TEST_CASE("host device: faults of kernels are errors, not hangs") {
       const LaunchShape shape{.block = {96, 1, 1}, .shared_bytes = 128};
       for (int i = 0; i < 2; ++i) {
         const std::string message =
-            error_of(ErrorKind::driver, [&] { kernel.launch(shape, {.n = 1}); });
+            message_of(ErrorKind::driver, [&] { kernel.launch(shape, {.n = 1}); });
         CAPTURE(message);
         CHECK(contains(message, "host device: test kernel: block (0, 0, 0): "));
         for (const std::string& part : fault.parts) CHECK(contains(message, part));
@@ -95,7 +95,7 @@ TEST_CASE("host device: one fault ends a launch of many blocks") {
     })",
                              {.threads = 2});
   int count = 0;
-  const std::string message = error_of(ErrorKind::driver, [&] {
+  const std::string message = message_of(ErrorKind::driver, [&] {
     kernel.launch({.grid = {100000, 1, 1}, .block = {32, 1, 1}}, {.out = &count});
   });
   CHECK(contains(message, "block (5, 0, 0)"));
@@ -152,7 +152,7 @@ TEST_CASE("host device: red zones between shared arrays") {
 #if defined(__SANITIZE_ADDRESS__)
       CHECK(ends_the_process(launch));
 #else
-      const std::string message = error_of(ErrorKind::driver, launch);
+      const std::string message = message_of(ErrorKind::driver, launch);
       CHECK(contains(message, "test kernel: block (1, 0, 0): " + c.message));
 #endif
     }
@@ -174,7 +174,7 @@ TEST_CASE("host device: launches that can't be") {
       {{.shared_bytes = 1 << 20}, "1048576 bytes of shared memory; at most 262144"}};
   for (const Case& c : cases) {
     const std::string message =
-        error_of(ErrorKind::invalid_argument, [&] { kernel.launch(c.shape, {}); });
+        message_of(ErrorKind::invalid_argument, [&] { kernel.launch(c.shape, {}); });
     CHECK(contains(message, "host device: test kernel: " + c.part));
   }
 
@@ -183,10 +183,10 @@ TEST_CASE("host device: launches that can't be") {
     CHECK_NOTHROW(device.synchronize(reinterpret_cast<Stream>(stream)));
   }
   int value = 0;
-  CHECK(contains(error_of(ErrorKind::invalid_argument,
-                          [&] { device.fill(&value, 0, 4, reinterpret_cast<Stream>(&value)); }),
+  CHECK(contains(message_of(ErrorKind::invalid_argument,
+                            [&] { device.fill(&value, 0, 4, reinterpret_cast<Stream>(&value)); }),
                  "no streams"));
-  CHECK(contains(error_of(ErrorKind::invalid_argument, [] { host_backend({.threads = -1}); }),
+  CHECK(contains(message_of(ErrorKind::invalid_argument, [] { host_backend({.threads = -1}); }),
                  "HostOptions::threads is -1"));
 }
 
@@ -220,11 +220,11 @@ TEST_CASE("host device: loading") {
       {image("5", "other", whole), "its kernel is called kernel, not other"}};
   for (const auto& [rejected, part] : bad) {
     CHECK_THROWS_AS(device->load(rejected, 0), ImageRejected);
-    const std::string message = error_of(ErrorKind::driver, [&] { device->load(rejected, 0); });
+    const std::string message = message_of(ErrorKind::driver, [&] { device->load(rejected, 0); });
     CHECK(contains(message, "test kernel"));
     CHECK(contains(message, part));
   }
-  error_of(ErrorKind::unsupported, [&] { device->load(image("a", "kernel", whole), 1 << 20); });
+  message_of(ErrorKind::unsupported, [&] { device->load(image("a", "kernel", whole), 1 << 20); });
 }
 
 TEST_CASE("host device: launches from several threads, and from a forked child") {

@@ -1,3 +1,4 @@
+// See host_kernels.h.
 #include "tests/engine/host_kernels.h"
 
 namespace tilec::test {
@@ -34,6 +35,12 @@ HostKernelRun::HostKernelRun(const std::string& body, HostOptions options)
 
 void HostKernelRun::launch(const LaunchShape& shape, const HostArgs& arguments) const {
   device_->launch(*kernel_, shape, &arguments, nullptr);
+}
+
+std::string message_of(ErrorKind kind, const std::function<void()>& call) {
+  const Error error = error_of(call);
+  CHECK(to_string(error.kind()) == to_string(kind));
+  return error.what();
 }
 
 std::vector<NamedOptions> host_orders() {

@@ -2,14 +2,14 @@
 // what the engine's compiler and backend throw.
 #pragma once
 
-#include <doctest/doctest.h>
-
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "compile/compiler.h"
 #include "device/backend.h"
+#include "tests/engine/support.h"
 
 namespace tilec::test {
 
@@ -48,21 +48,7 @@ struct NamedOptions {
 // Every scheduling order, those with a seed under several.
 std::vector<NamedOptions> host_orders();
 
-// The message of the tilec::Error that the call throws; fails the test if it throws none.
-template <class Call>
-std::string error_of(ErrorKind kind, Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK(to_string(error.kind()) == to_string(kind));
-    return error.what();
-  }
-  FAIL_CHECK("no error");
-  return {};
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+// The message of the tilec::Error that the call throws, which must be of that kind.
+std::string message_of(ErrorKind kind, const std::function<void()>& call);
 
 }  // namespace tilec::test
