@@ -32,7 +32,8 @@ struct Invocation {
   std::function<int(const GlobalFlags&)> run;
 };
 
-void add_global_flags(CLI::App& root, GlobalFlags& flags);
+// To an app and all its subcommands.
+void add_global_flags(CLI::App& app, GlobalFlags& flags);
 
 void register_info(CLI::App& root, Invocation& invocation);
 void register_build(CLI::App& root, Invocation& invocation);

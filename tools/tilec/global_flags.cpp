@@ -30,19 +30,26 @@ CachePolicy parse_policy(const std::string& name) {
 
 }  // namespace
 
-void add_global_flags(CLI::App& root, GlobalFlags& flags) {
+void add_global_flags(CLI::App& app, GlobalFlags& flags) {
+  const bool root = app.get_parent() == nullptr;
   constexpr const char* kGroup = "Options of every subcommand";
-  root.add_flag("--json", flags.json, "Print one JSON document instead of text")->group(kGroup);
+  // Each subcommand takes them all, but shows only the first: the root's --help has the rest.
+  const char* const group = root ? kGroup : "";
+  app.add_flag("--json", flags.json, "Print one JSON document instead of text")
+      ->group(root ? kGroup : "Options");
   const auto text = [&](const char* name, std::string& value, const char* meaning,
                         const char* type) {
-    root.add_option(name, value, meaning)->type_name(type)->group(kGroup);
+    app.add_option(name, value, meaning)->type_name(type)->group(group);
   };
   const auto list = [&](const char* name, std::vector<std::string>& values, const char* meaning) {
-    root.add_option(name, values, meaning)
+    const auto append = [&values](const std::vector<std::string>& more) {
+      values.insert(values.end(), more.begin(), more.end());
+    };
+    app.add_option_function<std::vector<std::string>>(name, append, meaning)
         ->type_name("PATH")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->group(kGroup);
+        ->group(group);
   };
   text("--cache-dir", flags.cache_dir, "The cache, in place of TILEC_CACHE_DIR", "DIR");
   text("--cache-policy", flags.cache_policy, "normal, must_hit, refresh or off", "POLICY");
@@ -54,6 +61,9 @@ void add_global_flags(CLI::App& root, GlobalFlags& flags) {
   text("--nvrtc", flags.nvrtc, "NVRTC's shared library", "FILE");
   text("--host-compiler", flags.host_compiler, "The C++ compiler of the host device", "FILE");
   text("--dump-dir", flags.dump_dir, "Write the source, PTX and cubin of every plan there", "DIR");
+  for (CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    add_global_flags(*sub, flags);
+  }
 }
 
 Options GlobalFlags::options() const {

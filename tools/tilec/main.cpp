@@ -34,10 +34,8 @@ std::string full_name(const CLI::App& app) {
 
 std::vector<std::string> known_options(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* level = &app; level != nullptr; level = level->get_parent()) {
-    for (const CLI::Option* option : level->get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
 }
@@ -50,31 +48,33 @@ std::vector<std::string> known_subcommands(const CLI::App& app) {
   return names;
 }
 
+std::string unexpected(const CLI::App& app, const std::string& word) {
+  const std::vector<std::string> below = known_subcommands(app);
+  const bool option = word.size() > 1 && word.front() == '-';
+  const std::string name = word.substr(0, word.find('='));
+  const std::string message = option          ? "unknown option " + name + " of " + full_name(app)
+                              : below.empty() ? full_name(app) + " takes no '" + word + "'"
+                                              : full_name(app) + " has no '" + word + "'";
+  const std::vector<std::string> near = similar(name, option ? known_options(app) : below);
+  if (!near.empty()) return message + "; did you mean " + either(near) + "?";
+  if (!option && !below.empty()) return message + "; it has " + either(below) + ".";
+  return message + ".";
+}
+
 // What CLI11 found wrong, with the nearest right word.
 std::string usage_message(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = named(root);
-  const std::string help = "; see " + full_name(app) + " --help";
+  const std::string name = full_name(app);
   const std::vector<std::string> extras = root.remaining(true);
   const std::vector<std::string> below = known_subcommands(app);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || extras.empty()) {
-    const bool no_subcommand = !below.empty() && extras.empty();
-    if (no_subcommand) return full_name(app) + " needs a subcommand: " + either(below) + help;
-    return error.what() + help;
+  const bool incomplete = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (!extras.empty() && (incomplete || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)) {
+    return unexpected(app, extras.front()) + " See " + name + " --help";
   }
-  const std::string& word = extras.front();
-  const bool option = word.starts_with('-');
-  const std::string name = word.substr(0, word.find('='));
-  const std::vector<std::string> near =
-      similar(name, option ? known_options(app) : known_subcommands(app));
-  std::string message = option          ? "unknown option " + name + " for " + full_name(app)
-                        : below.empty() ? "unexpected argument '" + word + "' for " + full_name(app)
-                                        : "unknown subcommand '" + word + "' of " + full_name(app);
-  if (!near.empty()) {
-    message += "; did you mean " + either(near) + "?";
-  } else if (!option && !below.empty()) {
-    message += "; it has " + either(below);
+  if (incomplete && !below.empty()) {
+    return name + " needs a subcommand: " + either(below) + ". See " + name + " --help";
   }
-  return message + help;
+  return name + ": " + error.what() + ". See " + name + " --help";
 }
 
 // Whether failures are to be told as JSON, also where the rest can't be parsed.
@@ -90,7 +90,6 @@ void configure(CLI::App& app, Invocation& invocation) {
   app.footer(kFooter);
   app.set_version_flag("--version", "tilec " TILEC_VERSION);
   app.get_formatter()->column_width(34);
-  add_global_flags(app, invocation.global);
   app.require_subcommand(1);
   register_info(app, invocation);
   register_build(app, invocation);
@@ -99,6 +98,7 @@ void configure(CLI::App& app, Invocation& invocation) {
   register_bench(app, invocation);
   register_cache(app, invocation);
   register_worker(app, invocation);
+  add_global_flags(app, invocation.global);
 }
 
 int run(int argc, char** argv) {

@@ -19,9 +19,9 @@ bool is_file_name(const std::string& device) {
   for (const DeviceFacts& facts : shipped_device_facts()) names.push_back(facts.name);
   const std::vector<std::string> near = similar(device, names);
   names.emplace_back("a file of facts such as ./gpu.json");
-  throw UsageError("'" + device + "' is not a device" +
-                   (near.empty() ? "" : "; did you mean " + either(near) + "?") + "; devices are " +
-                   either(names));
+  throw UsageError("'" + device + "' is not a device; " +
+                   (near.empty() ? "devices are " + either(names)
+                                 : "did you mean " + either(near) + "? `tilec info` lists them"));
 }
 
 std::vector<std::string> words(const std::vector<std::string>& lists) {
