@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -135,6 +136,11 @@ KernelTemplate small_add(const std::string& name, const std::string& body) {
 }
 KernelTemplate small_gemm(const std::string& name, const std::string& body) {
   return small(Operation::gemm, name, body);
+}
+
+std::string unheard_of_builder() {
+  static std::atomic<int> number{0};
+  return "nvrtc-99.0." + std::to_string(++number);
 }
 
 std::vector<std::byte> made_up_cubin(int sm, const std::string& tag) {

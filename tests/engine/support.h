@@ -75,9 +75,12 @@ KernelTemplate small_gemm(const std::string& name = "small_gemm", const std::str
 std::vector<std::byte> made_up_cubin(int sm, const std::string& tag);
 std::vector<std::byte> made_up_ptx(int sm, const std::string& tag);
 
+std::string unheard_of_builder();  // "nvrtc-99.0.1" and so on
+
 // What to publish where: an image that no compiler made, as the kernel of this problem.
 struct MadeUp {
-  std::string builder = "nvrtc-99.0.0";
+  // Another each time: a device keeps a builder's image of a key for the life of the process.
+  std::string builder = unheard_of_builder();
   std::string tag = "made up";
   int registers = 32;
 };
