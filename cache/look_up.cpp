@@ -154,8 +154,7 @@ std::optional<Listed> list_entry(const Source& source, const Key& key, const std
 std::vector<std::string> newest_first(std::vector<std::string> builders) {
   std::ranges::sort(builders,
                     [](const auto& a, const auto& b) { return compare_builders(a, b) > 0; });
-  const auto repeated = std::ranges::unique(builders);
-  builders.erase(repeated.begin(), repeated.end());
+  builders.erase(std::unique(builders.begin(), builders.end()), builders.end());
   return builders;
 }
 

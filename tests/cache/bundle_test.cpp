@@ -159,6 +159,26 @@ TEST_SUITE("cpu tsan") {
     CHECK(mounted(from.bundle).look_up(key_of(1)).entry->payload == cubin(500, 1));
   }
 
+  TEST_CASE("files that the first tilec wrote stay readable") {
+    TemporaryFolder folder;
+    const fs::path corpus = TILEC_CACHE_CORPUS;
+    const Store store(quick(folder / "root"));
+    REQUIRE(store.import_bundle(corpus / "bundle/three").entries == 3);
+    Metadata metadata = cubin_metadata();
+    metadata.log = "info";
+    metadata.notes = {{"a", "b"}};
+    const LookUp found = store.look_up(key_of(1));
+    REQUIRE(found.entry);
+    CHECK(found.entry->metadata == metadata);
+    CHECK(found.entry->payload == cubin(64, 1));
+    // And today's are the same, byte for byte.
+    CHECK(read_file(found.entry->path) == read_file(corpus / "entry/cubin"));
+    REQUIRE(store.publish(key_of(1), metadata, cubin(64, 1)));
+    CHECK(read_file(found.entry->path) == read_file(corpus / "entry/cubin"));
+    REQUIRE(store.export_bundle(folder / "bundle").ok);
+    CHECK(read_file(folder / "bundle") == read_file(corpus / "bundle/three"));
+  }
+
   TEST_CASE("through a pipe") {
     const Exported from;
     REQUIRE(from.write().ok);
