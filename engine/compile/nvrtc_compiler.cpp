@@ -115,16 +115,11 @@ class NvrtcCompiler final : public Compiler {
   Artifact compile(const CompileRequest& request) const override {
     const auto start = Clock::now();
     const NvrtcLibrary& library = nvrtc();
-    std::vector<std::string> all = options(request.target);
-    all.insert(all.end(), request.options.begin(), request.options.end());
-    std::vector<std::string> with_paths = all;
-    if (!request.source.toolkit_headers.empty() && library.toolkit_headers) {
-      with_paths.push_back("--include-path=" + library.toolkit_headers->string());
-    }
+    const std::vector<std::string> all = all_options(library, request);
     const Program program(library, request.source);
-    const nvrtcResult result = program.compile(with_paths);
+    const nvrtcResult result = program.compile(all);
     const std::string log = program.log();
-    if (result != NVRTC_SUCCESS) fail(library, request, with_paths, result, log);
+    if (result != NVRTC_SUCCESS) fail(library, request, all, result, log);
     const bool ptx = request.target.kind() == Target::Kind::compute;
     Artifact artifact{
         .kind = ptx ? "ptx" : "cubin", .image = ptx ? program.ptx() : program.cubin(), .log = log};
@@ -141,6 +136,21 @@ class NvrtcCompiler final : public Compiler {
     const std::lock_guard lock(mutex_);
     if (!nvrtc_) nvrtc_ = NvrtcLibrary::open(location_);
     return *nvrtc_;
+  }
+
+  // The options of the key, the template's, and those that depend on this machine and don't change
+  // what is compiled.
+  std::vector<std::string> all_options(const NvrtcLibrary& library,
+                                       const CompileRequest& request) const {
+    std::vector<std::string> all = options(request.target);
+    all.insert(all.end(), request.options.begin(), request.options.end());
+    // From 12.9 on NVRTC keeps results in the driver's cache of compiles. Ours makes that idle, and
+    // a result from there comes without the log.
+    if (library.major * 100 + library.minor >= 1209) all.push_back("--no-cache");
+    if (!request.source.toolkit_headers.empty() && library.toolkit_headers) {
+      all.push_back("--include-path=" + library.toolkit_headers->string());
+    }
+    return all;
   }
 
   [[noreturn]] static void fail(const NvrtcLibrary& library, const CompileRequest& request,
