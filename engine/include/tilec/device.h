@@ -20,7 +20,8 @@ enum class HostOrder : std::uint8_t { in_order, reversed, random, warp_greedy };
 
 struct HostOptions {
   HostOrder order = HostOrder::in_order;
-  std::uint64_t seed = 0;  // of HostOrder::random
+  // Of random; and of warp_greedy, where 0 is the warps in order, 1 reversed, any other at random.
+  std::uint64_t seed = 0;
   int threads = 0;         // OS threads that run blocks; 0: one per core
 };
 
