@@ -3,8 +3,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <array>
+#include <algorithm>
 #include <fstream>
+#include <string_view>
 
 namespace tilec {
 namespace {
@@ -22,9 +23,14 @@ void write(const std::filesystem::path& file, const std::vector<std::byte>& byte
 }
 
 CompileRequest as_ptx(CompileRequest request) {
-  const std::array<int, 1> sm{request.target.sm()};
-  request.target = request.target.newest_ptx(sm).value();
+  constexpr std::string_view kSm = "sm_";  // the suffix, as in sm_90a, is kept
+  request.target = Target::parse("compute_" + request.target.name().substr(kSm.size()));
   return request;
+}
+
+// A header of the user's may be called anything that an #include can say.
+bool stays_inside(const std::filesystem::path& name) {
+  return name.is_relative() && std::find(name.begin(), name.end(), "..") == name.end();
 }
 
 }  // namespace
@@ -35,7 +41,8 @@ std::string dump_kernel(const std::filesystem::path& folder, const std::string& 
   try {
     write(folder / (key + ".cu"), request.source.text.data(), request.source.text.size());
     for (const Header& header : request.source.headers) {
-      write(folder / header.name, header.text.data(), header.text.size());
+      if (stays_inside(header.name))
+        write(folder / header.name, header.text.data(), header.text.size());
     }
     const std::string extension = artifact.kind == "host" ? "so" : artifact.kind;
     write(folder / (key + "." + extension), artifact.image);

@@ -46,7 +46,9 @@ class Program {
 
   std::string log() const {
     std::string text = read<std::string>(nvrtc_.get_log_size, nvrtc_.get_log);
-    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+    // A zero byte parts what ptxas has to tell from its errors.
+    std::erase(text, '\0');
+    while (!text.empty() && text.back() == '\n') text.pop_back();
     return text;
   }
   std::vector<std::byte> cubin() const {

@@ -36,16 +36,21 @@ fs::path path_of(void* library) {
   return map->l_name;
 }
 
+// The folders that the library lies in: by the name it was opened by, and where a link leads.
+std::vector<fs::path> folders_of(const fs::path& library) {
+  std::vector<fs::path> folders{library.parent_path()};
+  std::error_code error;
+  const fs::path real = fs::canonical(library, error);
+  if (!error && real.parent_path() != folders.front()) folders.push_back(real.parent_path());
+  return folders;
+}
+
 // NVRTC asks for its builtins by name, which the loader may not find in an unusual folder. One that
 // is loaded already satisfies it.
-void load_builtins_beside(const fs::path& library) {
-  std::error_code error;
-  for (const auto& file : fs::directory_iterator(library.parent_path(), error)) {
-    const std::string name = file.path().filename().string();
-    if (name.starts_with("libnvrtc-builtins.so.") &&
-        dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) {
-      return;
-    }
+void load_builtins_beside(const NvrtcLibrary& nvrtc) {
+  const std::string name = fmt::format("libnvrtc-builtins.so.{}.{}", nvrtc.major, nvrtc.minor);
+  for (const fs::path& folder : folders_of(nvrtc.path)) {
+    if (dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return;
   }
 }
 
@@ -71,11 +76,15 @@ std::vector<int> supported_architectures(void* library, const fs::path& path) {
   return architectures;
 }
 
-std::optional<fs::path> find_toolkit_headers(const NvrtcLocation& location, const fs::path& library) {
+// The library's own come first: they are of its version, and so what the builder's name stands for.
+std::optional<fs::path> find_toolkit_headers(const NvrtcLocation& location,
+                                             const fs::path& library) {
   std::vector<fs::path> folders;
+  for (const fs::path& folder : folders_of(library)) {
+    folders.push_back(folder / "../include");
+    folders.push_back(folder / "../../../include");
+  }
   for (const fs::path& root : location.toolkits) folders.push_back(root / "include");
-  folders.push_back(library.parent_path().parent_path() / "include");
-  folders.push_back(library.parent_path() / "../../../include");
   folders.emplace_back("/usr/local/cuda/include");
   std::error_code error;
   for (const fs::path& folder : folders) {
@@ -106,7 +115,6 @@ NvrtcLibrary NvrtcLibrary::open(const NvrtcLocation& location) {
   NvrtcLibrary nvrtc;
   nvrtc.path = path_of(library);
   if (nvrtc.path.empty()) nvrtc.path = location.library;
-  load_builtins_beside(nvrtc.path);
   decltype(&::nvrtcVersion) get_version = nullptr;
   find(library, nvrtc.path, "nvrtcVersion", get_version);
   find(library, nvrtc.path, "nvrtcGetErrorString", nvrtc.get_error_string);
@@ -120,6 +128,7 @@ NvrtcLibrary NvrtcLibrary::open(const NvrtcLocation& location) {
   find(library, nvrtc.path, "nvrtcGetPTXSize", nvrtc.get_ptx_size);
   find(library, nvrtc.path, "nvrtcGetPTX", nvrtc.get_ptx);
   get_version(&nvrtc.major, &nvrtc.minor);
+  load_builtins_beside(nvrtc);
   nvrtc.architectures = supported_architectures(library, nvrtc.path);
   nvrtc.toolkit_headers = find_toolkit_headers(location, nvrtc.path);
   return nvrtc;

@@ -1,0 +1,604 @@
+// From a problem to an artifact, within one process: policies, stand-ins, failures, damage, dumps.
+#include <thread>
+
+#include "support.h"
+
+namespace tilec::test {
+namespace {
+
+const AddProblem kProblem{.shape = {100}};
+
+PlanOptions small(int number = 1, const std::string& name = "small_add") {
+  return {.template_name = name, .parameters = {{"NUMBER", number}}};
+}
+
+Engine engine_for(const char* target, const Options& options,
+                  const KernelTemplate& kernel = small_add()) {
+  Engine engine(offline(target), options);
+  engine.register_template(kernel);
+  return engine;
+}
+
+Options with(Options options, CachePolicy policy) {
+  options.cache_policy = policy;
+  return options;
+}
+
+Options without_nvrtc(Options options) {
+  options.nvrtc.library = "/nowhere/libnvrtc.so";
+  return options;
+}
+
+const LaunchInfo& launch_of(const PlanInfo& info) {
+  return info.launches.at(0);
+}
+
+TEST_SUITE("nvrtc") {
+  TEST_CASE("obtain: the compiler, then memory, then the disk") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder("cache with spaces, äöü and 日本語");
+    const Options options = options_in(folder.path());
+    std::string key;
+    {
+      const Engine engine = engine_for("sm_80", options);
+      const Add add = engine.plan(kProblem, small());
+      key = add.key();
+      const PlanInfo info = add.info();
+      CHECK(info.origin == Origin::compiler);
+      CHECK(info.origin_path.empty());
+      CHECK(launch_of(info).builder.starts_with("nvrtc-1"));
+      CHECK(launch_of(info).target == "sm_80");
+      CHECK(launch_of(info).registers > 0);
+      CHECK(launch_of(info).occupancy > 0);
+      CHECK(launch_of(info).compile_seconds > 0);
+      CHECK(launch_of(info).entry == "small_add");
+      CHECK(engine.plan(kProblem, small()).origin() == Origin::memory);
+      CHECK(engine.preview(kProblem, small()).key == key);
+      const Stats stats = engine.stats();
+      CHECK(stats.compiles == 1);
+      CHECK(stats.failed_compiles == 0);
+      CHECK(stats.memory_hits == 1);
+      CHECK(stats.misses == std::map<std::string, std::uint64_t>{{"never built", 1}});
+      CHECK(stats.bytes_written > 0);
+      CHECK(stats.compile_seconds > 0);
+    }
+    REQUIRE(entries_in(folder.path()).size() == 1);
+    const Engine engine = engine_for("sm_80", without_nvrtc(options));
+    const PlanInfo info = engine.plan(kProblem, small()).info();
+    CHECK(info.origin == Origin::disk);
+    CHECK(fs::path(info.origin_path) == entries_in(folder.path())[0]);
+    CHECK(launch_of(info).key == key);
+    CHECK(launch_of(info).registers > 0);
+    CHECK(launch_of(info).compile_seconds > 0);
+    CHECK(engine.stats().compiles == 0);
+    CHECK(engine.stats().hits.at("own") == 1);
+    CHECK(engine.cache_problems().empty());
+  }
+
+  TEST_CASE("obtain: what every shipped kernel tells of itself") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Engine engine(offline("sm_90a"), options_in(folder.path()));
+    const GemmProblem gemm{.M = 300, .N = 200, .K = 100};
+    for (const char* name : {"gemm_naive", "gemm_regn"}) {
+      const PlanInfo info = engine.plan(gemm, {.template_name = name}).info();
+      CAPTURE(std::string(name));
+      CHECK(launch_of(info).entry == name);
+      CHECK(launch_of(info).target == "sm_90");
+      CHECK(launch_of(info).registers >= 16);
+      CHECK(launch_of(info).spill_bytes == 0);
+      CHECK(launch_of(info).static_shared_bytes == 0);
+      CHECK(launch_of(info).occupancy > 0);
+      CHECK(launch_of(info).occupancy <= 1);
+    }
+    const std::string body =
+        "__shared__ int numbers[256]; numbers[threadIdx.x] = NUMBER;"
+        "__syncthreads(); if (args.n < 0) *(int*)args.out = numbers[0];";
+    engine.register_template(small_add("has_static", body));
+    const PlanInfo info = engine.plan(kProblem, {.template_name = "has_static"}).info();
+    CHECK(launch_of(info).static_shared_bytes >= 1024);
+  }
+
+  TEST_CASE("obtain: refresh replaces, off leaves the disk alone") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder / "cache");
+    const auto origin = [&](CachePolicy policy) {
+      const Engine engine = engine_for("sm_80", with(options, policy));
+      return engine.plan(kProblem, small()).origin();
+    };
+    CHECK(origin(CachePolicy::off) == Origin::compiler);
+    CHECK_FALSE(fs::exists(folder / "cache"));
+    CHECK(origin(CachePolicy::refresh) == Origin::compiler);
+    CHECK(origin(CachePolicy::normal) == Origin::disk);
+    CHECK(origin(CachePolicy::must_hit) == Origin::disk);
+
+    const fs::path entry = entries_in(folder / "cache").at(0);
+    const std::string before = read_text(entry);
+    write_text(entry, "damage");
+    CHECK(origin(CachePolicy::off) == Origin::compiler);
+    CHECK(read_text(entry) == "damage");
+    CHECK(origin(CachePolicy::refresh) == Origin::compiler);
+    CHECK(read_text(entry).size() > before.size() / 2);
+    CHECK(origin(CachePolicy::must_hit) == Origin::disk);
+
+    // Refreshing without a compiler is an error, not what the cache holds.
+    const Engine engine = engine_for("sm_80", without_nvrtc(with(options, CachePolicy::refresh)));
+    CHECK(error_of([&] { engine.plan(kProblem, small()); }).kind() == ErrorKind::unsupported);
+  }
+
+  TEST_CASE("obtain: a miss under must_hit says what differs") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    const Options must = with(without_nvrtc(options), CachePolicy::must_hit);
+    const auto miss = [&](const char* target, const Options& how, const PlanOptions& what,
+                          const KernelTemplate& kernel = small_add()) {
+      const Engine engine = engine_for(target, how, kernel);
+      const Error error = error_of([&] { engine.plan(kProblem, what); });
+      CHECK(error.kind() == ErrorKind::cache_miss);
+      CHECK(contains(error.what(), "small_add T=f32 NUMBER="));
+      CHECK(contains(error.what(), "tilec build"));
+      return std::string(error.what());
+    };
+    CHECK(contains(miss("sm_80", must, small()), "nothing of this template was ever built here"));
+    const Add built = engine_for("sm_80", options).plan(kProblem, small());
+
+    std::string message = miss("sm_80", must, small(2));
+    CHECK_MESSAGE(contains(message, "parameter NUMBER (2 wanted, 1 there)"), message);
+    CHECK(contains(message, built.key()));
+    message = miss("sm_75", must, small());
+    CHECK_MESSAGE(contains(message, "target (sm_75 wanted, sm_80 there)"), message);
+    message = miss("sm_75", must, small(3));
+    CHECK_MESSAGE(contains(message, "parameter NUMBER (3 wanted, 1 there)"), message);
+    CHECK_MESSAGE(contains(message, "target (sm_75 wanted, sm_80 there)"), message);
+    message = miss("sm_80", must, small(), small_add("small_add", "// changed"));
+    CHECK_MESSAGE(contains(message, "source, headers or options"), message);
+    Options pinned = must;
+    pinned.require_builder = "nvrtc-1.2.3";
+    message = miss("sm_80", pinned, small());
+    CHECK_MESSAGE(contains(message, "builder (nvrtc-1.2.3 wanted"), message);
+    CHECK(engine_for("sm_80", must).stats().compiles == 0);
+  }
+
+  TEST_CASE("obtain: under must_hit an older cubin of the same family stands in") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    const Options must = with(without_nvrtc(options), CachePolicy::must_hit);
+    const Add built = engine_for("sm_80", options).plan(kProblem, small());
+    for (const char* target : {"sm_86", "sm_89"}) {
+      const Add add = engine_for(target, must).plan(kProblem, small());
+      CHECK(add.origin() == Origin::disk);
+      CHECK(add.key() == built.key());
+      CHECK(launch_of(add.info()).target == "sm_80");
+    }
+    for (const char* target : {"sm_75", "sm_90a", "sm_120"}) {
+      const Engine engine = engine_for(target, must);
+      CHECK(error_of([&] { engine.plan(kProblem, small()); }).kind() == ErrorKind::cache_miss);
+    }
+    // PTX serves every later GPU.
+    engine_for("compute_75", options).plan(kProblem, small());
+    for (const char* target : {"sm_75", "sm_90a", "sm_120"}) {
+      const Add add = engine_for(target, must).plan(kProblem, small());
+      CHECK(launch_of(add.info()).target == "compute_75");
+    }
+    CHECK(launch_of(engine_for("sm_86", must).plan(kProblem, small()).info()).target == "sm_80");
+    // With a compiler and no policy against it, the right code is made.
+    CHECK(launch_of(engine_for("sm_86", options).plan(kProblem, small()).info()).target == "sm_86");
+  }
+
+  TEST_CASE("obtain: a GPU newer than the compiler gets PTX under a key of its own") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    const Add add = engine_for("sm_199a", options).plan(kProblem, small());
+    CHECK(add.origin() == Origin::compiler);
+    const std::string target = launch_of(add.info()).target;
+    CHECK(target.starts_with("compute_1"));
+    CHECK(add.key() == engine_for(target.c_str(), options).preview(kProblem, small()).key);
+    const cache::Store store({.root = folder.path()});
+    const cache::LookUp found = store.look_up(*cache::Key::parse(add.key()));
+    REQUIRE(found);
+    CHECK(found.entry->metadata.kind == "ptx");
+    CHECK(found.entry->metadata.target == target);
+    CHECK(found.entry->payload.back() == std::byte{0});
+
+    const Add again = engine_for("sm_199a", options).plan(kProblem, small());
+    CHECK(again.origin() == Origin::disk);
+    CHECK(again.key() == add.key());
+    // Also where no compiler tells what the highest PTX is.
+    const Add deployed = engine_for("sm_199a", without_nvrtc(options)).plan(kProblem, small());
+    CHECK(deployed.origin() == Origin::disk);
+    CHECK(deployed.key() == add.key());
+    // A GPU older than the compiler's oldest can't be served at all.
+    const Engine old = engine_for("sm_80", options);
+    KernelTemplate any = small_add();
+    any.least_sm = 50;
+    const Error error =
+        error_of([&] { engine_for("sm_52", options, any).plan(kProblem, small()); });
+    CHECK(error.kind() == ErrorKind::unsupported);
+    CHECK_MESSAGE(contains(error.what(), "can't compile for sm_52"), error.what());
+    CHECK(contains(error.what(), "sm_90"));
+  }
+
+  TEST_CASE("obtain: without NVRTC, what stands in, else an error that says where it looked") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    engine_for("sm_80", options).plan(kProblem, small());
+    const Engine deployed = engine_for("sm_86", without_nvrtc(options));
+    CHECK(launch_of(deployed.plan(kProblem, small()).info()).target == "sm_80");
+    const Error error = error_of([&] { deployed.plan(kProblem, small(2)); });
+    CHECK(error.kind() == ErrorKind::unsupported);
+    CHECK(contains(error.what(), "NVRTC"));
+    CHECK(contains(error.what(), "/nowhere/libnvrtc.so"));
+    CHECK(contains(error.what(), "TILEC_NVRTC"));
+    CHECK(contains(error.what(), "nvidia-cuda-nvrtc"));
+    // Installed later, it is found then.
+  }
+
+  TEST_CASE("obtain: a kernel that does not compile") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    const std::string body = "\n\n  no_such_function(args.n);";
+    const Engine engine = engine_for("sm_80", options, small_add("broken", body));
+    for (const int attempt : {1, 2}) {
+      const Error error = error_of([&] { engine.plan(kProblem, small(1, "broken")); });
+      CHECK(error.kind() == ErrorKind::compile);
+      const std::string message = error.what();
+      CHECK_MESSAGE(contains(message, "broken T=f32 NUMBER=1 for sm_80 does not compile"), message);
+      CHECK(contains(message, "/tilec/broken.cu(5): error"));
+      CHECK(contains(message, "no_such_function"));
+      CHECK(contains(message, "--gpu-architecture=sm_80"));
+      CHECK(contains(message, "--std=c++20"));
+      CHECK(contains(error.log(), "/tilec/broken.cu(5): error"));
+      CHECK(engine.stats().failed_compiles == static_cast<unsigned>(attempt));
+      CHECK(engine.stats().compiles == 0);
+    }
+    CHECK(entries_in(folder.path()).empty());
+    engine.register_template(small_add("broken", ""));
+    CHECK(engine.plan(kProblem, small(1, "broken")).origin() == Origin::compiler);
+  }
+
+  TEST_CASE("obtain: faults that ptxas and the entry's name bring") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    const Engine engine = engine_for("sm_80", options);
+    const auto fault = [&](const KernelTemplate& kernel) {
+      engine.register_template(kernel);
+      const Error error = error_of([&] { engine.plan(kProblem, small(1, kernel.name)); });
+      CHECK(error.kind() == ErrorKind::compile);
+      return std::string(error.what());
+    };
+    const std::string shared = fault(small_add("large",
+                                               "__shared__ int all[65536]; all[threadIdx.x] = 1;"
+                                               "__syncthreads(); *(int*)args.out = all[args.n];"));
+    CHECK_MESSAGE(contains(shared, "too much shared data"), shared);
+    KernelTemplate misnamed = small_add("misnamed");
+    misnamed.entry = "elsewhere";
+    const std::string entry = fault(misnamed);
+    CHECK_MESSAGE(contains(entry, "holds no kernel called 'elsewhere' (it holds misnamed)"), entry);
+    KernelTemplate mangled = small_add("mangled");
+    mangled.source = "#include \"tilec/add_args.h\"\n__global__ void mangled(tilec::AddArgs) {}\n";
+    CHECK(contains(fault(mangled), "extern \"C\""));
+    KernelTemplate odd = small_add("odd");
+    odd.options = {"--no-such-option"};
+    CHECK(contains(fault(odd), "--no-such-option"));
+    CHECK(entries_in(folder.path()).empty());
+    CHECK(engine.stats().failed_compiles == 4);
+  }
+
+  TEST_CASE("obtain: a damaged entry is rebuilt, once") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Messages messages;
+    Options options = options_in(folder.path());
+    options.logger = messages.logger();
+    engine_for("sm_80", options).plan(kProblem, small());
+    const fs::path entry = entries_in(folder.path()).at(0);
+    const std::string good = read_text(entry);
+    for (const std::string& bad :
+         {good.substr(0, good.size() / 2), std::string(),
+          good.substr(0, good.size() - 9) + "?" + good.substr(good.size() - 8)}) {
+      write_text(entry, bad);
+      {
+        const Engine engine = engine_for("sm_80", options);
+        CHECK(engine.plan(kProblem, small()).origin() == Origin::compiler);
+        CHECK(engine.stats().compiles == 1);
+      }
+      CHECK(read_text(entry).size() > good.size() / 2);
+      CHECK(engine_for("sm_80", options).plan(kProblem, small()).origin() == Origin::disk);
+    }
+    CHECK(messages.warnings().size() == 3);
+    CHECK(contains(messages.all_warnings(), entry.string()));
+    CHECK(contains(messages.all_warnings(), "removed"));
+  }
+
+  TEST_CASE("obtain: 32 threads, one compile per key") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Engine engine = engine_for("sm_80", options_in(folder.path()));
+    std::vector<std::thread> threads;
+    std::vector<std::string> keys(32);
+    for (int i = 0; i < 32; ++i) {
+      threads.emplace_back([&, i] {
+        keys[static_cast<std::size_t>(i)] = engine.plan(kProblem, small(i % 4)).key();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t i = 4; i < 32; ++i) CHECK(keys[i] == keys[i - 4]);
+    CHECK(keys[0] != keys[1]);
+    CHECK(engine.stats().compiles == 4);
+    CHECK(entries_in(folder.path()).size() == 4);
+  }
+
+  TEST_CASE("obtain: 32 threads that all meet a broken kernel") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const Engine engine = engine_for("sm_80", with(options_in({}), CachePolicy::off),
+                                     small_add("broken", "nonsense"));
+    std::atomic<int> failed{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 32; ++i) {
+      threads.emplace_back([&] {
+        try {
+          engine.plan(kProblem, small(1, "broken"));
+        } catch (const Error& error) {
+          failed += error.kind() == ErrorKind::compile;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(failed == 32);
+  }
+
+  TEST_CASE("obtain: distinct entries for whatever differs in the code") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    std::map<std::string, std::string> keys;  // to what they are for
+    const auto planned = [&](const std::string& what, const char* target,
+                             const KernelTemplate& kernel, DType type, int number) {
+      const Engine engine = engine_for(target, options_in(folder.path()), kernel);
+      const Add add = engine.plan(AddProblem{.shape = {100}, .dtype = type}, small(number));
+      CHECK(add.origin() == Origin::compiler);
+      CHECK_MESSAGE(keys.emplace(add.key(), what).second, what, " and ", keys[add.key()]);
+    };
+    const KernelTemplate plain = small_add();
+    planned("plain", "sm_80", plain, f32, 1);
+    planned("parameter", "sm_80", plain, f32, 2);
+    planned("dtype", "sm_80", plain, f16, 1);
+    planned("target", "sm_90", plain, f32, 1);
+    planned("ptx", "compute_80", plain, f32, 1);
+    planned("body", "sm_80", small_add("small_add", ";"), f32, 1);
+    KernelTemplate option = plain;
+    option.options = {"--maxrregcount=32"};
+    planned("option", "sm_80", option, f32, 1);
+    option.options = {"-lineinfo"};
+    planned("another option", "sm_80", option, f32, 1);
+    KernelTemplate header = plain;
+    header.source = "#include \"mine.h\"\n" + header.source;
+    header.headers = {{"mine.h", "#include \"deeper/yours.h\"\n"}, {"deeper/yours.h", "// 1\n"}};
+    planned("header", "sm_80", header, f32, 1);
+    header.headers[1].text = "// 2\n";
+    planned("a header's header", "sm_80", header, f32, 1);
+    header.headers.push_back({"unused.h", "// not reached"});
+    const Engine engine = engine_for("sm_80", options_in(folder.path()), header);
+    CHECK(engine.plan(kProblem, small()).origin() == Origin::disk);
+    CHECK(entries_in(folder.path()).size() == keys.size());
+  }
+
+  TEST_CASE("obtain: shapes and scalars are no part of the key") {
+    const TemporaryFolder folder;
+    const Engine engine(offline(), options_in(folder.path()));
+    const PlanOptions named{.template_name = "gemm_regn", .parameters = {{"TILE", 16}}};
+    const auto key = [&](const GemmProblem& problem) { return engine.preview(problem, named).key; };
+    CHECK(key({.M = 1, .N = 2, .K = 3}) == key({.M = 1000, .N = 2000, .K = 0, .lda = 7}));
+  }
+
+  TEST_CASE("obtain: a pinned builder") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Options options = options_in(folder.path());
+    const std::string builder =
+        launch_of(engine_for("sm_80", options).plan(kProblem, small()).info()).builder;
+    options.require_builder = builder;
+    CHECK(engine_for("sm_80", options).plan(kProblem, small()).origin() == Origin::disk);
+    CHECK(engine_for("sm_80", options).plan(kProblem, small(2)).origin() == Origin::compiler);
+    // This compiler isn't it: what it makes is not served, nor kept.
+    options.require_builder = "nvrtc-1.2.3";
+    Messages messages;
+    options.logger = messages.logger();
+    const Engine engine = engine_for("sm_80", options);
+    const Error error = error_of([&] { engine.plan(kProblem, small()); });
+    CHECK(error.kind() == ErrorKind::unsupported);
+    CHECK(contains(error.what(), "nvrtc-1.2.3"));
+    CHECK(contains(error.what(), builder));
+    CHECK(entries_in(folder.path()).size() == 2);
+    CHECK(messages.warnings().empty());
+    // An entry of that builder serves.
+    publish_made_up(engine, kProblem, small(), {.builder = "nvrtc-1.2.3"});
+    CHECK(launch_of(engine.plan(kProblem, small()).info()).builder == "nvrtc-1.2.3");
+  }
+
+  TEST_CASE("obtain: read-only roots and bundles serve, in that order, and are never written") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Add built = engine_for("sm_80", options_in(folder / "filled")).plan(kProblem, small());
+    const cache::Store store({.root = folder / "filled"});
+    const fs::path bundle = folder / "fleet.bundle";
+    REQUIRE(store.export_bundle(bundle).ok);
+    const std::string bytes = read_text(bundle);
+    struct Row {
+      const char* what;
+      std::function<void(Options&)> set;
+      std::string path, root;
+    };
+    const Row rows[] = {
+        {"root", [&](Options& o) { o.read_only_roots = {folder / "filled"}; }, "filled", ""},
+        {"bundle", [&](Options& o) { o.bundle_files = {bundle}; }, "fleet.bundle", ""},
+        {"embedded",
+         [&](Options& o) { o.bundles = {std::as_bytes(std::span(bytes.data(), bytes.size()))}; },
+         "", "embedded 0"},
+        {"both",
+         [&](Options& o) {
+           o.read_only_roots = {folder / "filled"};
+           o.bundle_files = {bundle};
+         },
+         "filled", ""},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(std::string(row.what));
+      for (const bool own : {true, false}) {
+        Options options = with(without_nvrtc(options_in({})), CachePolicy::must_hit);
+        if (own) options.cache_dir = folder / "own";
+        row.set(options);
+        const Engine engine = engine_for("sm_80", options);
+        const Add add = engine.plan(kProblem, small());
+        CHECK(add.origin() == Origin::disk);
+        CHECK(add.key() == built.key());
+        CHECK(contains(add.info().origin_path, row.path));
+        CHECK(engine.stats().hits.size() == 1);
+        CHECK_FALSE(engine.stats().hits.contains("own"));
+        CHECK(engine.cache_problems().empty());
+      }
+    }
+    CHECK(entries_in(folder / "own").empty());
+    CHECK(entries_in(folder / "filled").size() == 1);
+  }
+
+  TEST_CASE("obtain: a cache that can't be used costs one warning, not the plan") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    write_text(folder / "a file", "");
+    struct Row {
+      const char* what;
+      fs::path cache_dir;
+    };
+    const Row rows[] = {
+        {"a file", folder / "a file"},
+        {"below a file", folder / "a file" / "cache"},
+        {"in /proc", "/proc/tilec"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(std::string(row.what));
+      Messages messages;
+      Options options = options_in(row.cache_dir);
+      options.logger = messages.logger();
+      const Engine engine = engine_for("sm_80", options);
+      CHECK(engine.plan(kProblem, small()).origin() == Origin::compiler);
+      CHECK(engine.plan(kProblem, small(2)).origin() == Origin::compiler);
+      CHECK(engine.plan(kProblem, small()).origin() == Origin::memory);
+      REQUIRE(messages.warnings().size() == 1);
+      CHECK_MESSAGE(contains(messages.warnings()[0], row.cache_dir.string()),
+                    messages.warnings()[0]);
+      CHECK(contains(messages.warnings()[0], "TILEC_CACHE_DIR"));
+      CHECK(engine.cache_problems() == messages.warnings());
+    }
+  }
+
+  TEST_CASE("obtain: a cache in a folder that is not there yet") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder / "a" / "b" / "c");
+    engine_for("sm_80", options).plan(kProblem, small());
+    CHECK(engine_for("sm_80", options).plan(kProblem, small()).origin() == Origin::disk);
+  }
+
+  TEST_CASE("obtain: dumps, on compiles and on hits") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Options options = options_in(folder / "cache");
+    for (const char* where : {"on a compile", "on a hit"}) {
+      options.dump_dir = folder / where;
+      const Engine engine = engine_for("sm_80", options);
+      const Add add = engine.plan(kProblem, small());
+      const fs::path stem = options.dump_dir / add.key();
+      CHECK(read_text(stem.string() + ".cu") == engine.source(kProblem, small()).text);
+      CHECK(read_text(stem.string() + ".cubin")
+                .starts_with("\x7f"
+                             "ELF"));
+      CHECK(contains(read_text(stem.string() + ".ptx"), ".target sm_80"));
+      CHECK(contains(read_text(options.dump_dir / "tilec/add_args.h"), "struct AddArgs"));
+    }
+    CHECK(read_text(folder / "on a hit" / "tilec/numeric.h") ==
+          read_text(fs::path(TILEC_SOURCE_DIR) / "kernel_templates/device/tilec/numeric.h"));
+  }
+
+  TEST_CASE("obtain: dumps that fail are warnings, and stay within their folder") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Messages messages;
+    Options options = options_in(folder / "cache");
+    options.logger = messages.logger();
+    write_text(folder / "file", "");
+    options.dump_dir = folder / "file";
+    CHECK(engine_for("sm_80", options).plan(kProblem, small()).origin() == Origin::compiler);
+    CHECK(messages.warnings().size() == 1);
+    CHECK(contains(messages.all_warnings(), (folder / "file").string()));
+
+    KernelTemplate kernel = small_add();
+    kernel.source = "#include \"../outside.h\"\n#include \"" + (folder / "absolute.h").string() +
+                    "\"\n" + kernel.source;
+    kernel.headers = {{"../outside.h", "// a"}, {(folder / "absolute.h").string(), "// b"}};
+    options.dump_dir = folder / "dump";
+    engine_for("sm_80", options, kernel).plan(kProblem, small());
+    CHECK(fs::exists(folder / "dump" / "tilec/add_args.h"));
+    CHECK_FALSE(fs::exists(folder / "outside.h"));
+    CHECK_FALSE(fs::exists(folder / "absolute.h"));
+
+    // On a hit without a compiler there is no PTX to be had.
+    options = without_nvrtc(options);
+    options.dump_dir = folder / "deployed";
+    const Add add = engine_for("sm_80", options).plan(kProblem, small());
+    CHECK(add.origin() == Origin::disk);
+    CHECK(fs::exists(options.dump_dir / (add.key() + ".cubin")));
+    CHECK_FALSE(fs::exists(options.dump_dir / (add.key() + ".ptx")));
+  }
+
+  TEST_CASE("obtain: offline plans describe, and can't be run") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Engine engine = engine_for("sm_90a", options_in(folder.path()));
+    CHECK(engine.device().name() == "offline sm_90a");
+    CHECK_FALSE(engine.device().can_run());
+    const Add add = engine.plan(kProblem, small());
+    float number = 0;
+    const Error error = error_of([&] { add.run(&number, &number, &number); });
+    CHECK(error.kind() == ErrorKind::unsupported);
+    CHECK(contains(error.what(), "sm_90a"));
+    CHECK(contains(error.what(), "Device::host()"));
+    const std::function<void()> calls[] = {
+        [&] { engine.device().allocate(8); },
+        [&] { engine.device().synchronize(); },
+        [&] { engine.device().fill(&number, 0, 4); },
+        [&] { engine.device().copy_to_device(&number, &number, 4); },
+        [&] { engine.device().copy_to_host(&number, &number, 4); },
+    };
+    for (const auto& call : calls) CHECK(error_of(call).kind() == ErrorKind::unsupported);
+    engine.trim();
+    CHECK(engine.plan(kProblem, small()).origin() == Origin::disk);
+  }
+
+  TEST_CASE("obtain: the problems planned are recorded, once each") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Options options = options_in(folder / "cache");
+    options.record = folder / "record.json";
+    const Engine engine = engine_for("sm_80", options);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      engine.plan(kProblem, small());
+      engine.plan(kProblem, small(2));
+    }
+    engine.trim();
+    engine.plan(kProblem, small());
+    const std::string text = read_text(options.record);
+    CHECK(std::count(text.begin(), text.end(), '\n') == 2);
+    CHECK(contains(text, "\"small_add\""));
+    CHECK(contains(text, "\"NUMBER\": 2"));
+  }
+}
+
+}  // namespace
+}  // namespace tilec::test
