@@ -30,7 +30,7 @@ say "tilec build: kernels for two generations of GPUs, which need not be here"
 "$tilec" cache ls
 
 device=host
-if [[ $'\n'$("$tilec" info) =~ $'\n'cuda\ +cuda:0 ]]; then
+if grep -q '^cuda *cuda:0' <<<"$("$tilec" info)"; then
   device=cuda:0
 else
   say "no GPU here: what follows runs on the host device, an emulator made for correctness, not speed"
