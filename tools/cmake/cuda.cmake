@@ -37,6 +37,7 @@ foreach(dir IN LISTS include_dirs)
   if(NOT version OR version LESS least_cuda)
     continue()
   endif()
+  get_filename_component(dir ${dir} REALPATH)  # before "..": /usr/local/cuda/include may be a link
   file(GLOB libraries ${dir}/../lib64/libnvrtc.so.[0-9]* ${dir}/../lib/libnvrtc.so.[0-9]*
        ${dir}/../lib/*-linux-gnu/libnvrtc.so.[0-9]*)
   if(libraries)
