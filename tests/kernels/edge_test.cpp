@@ -161,7 +161,7 @@ void run_large_gemm(const Engine& engine, const PlanOptions& plan_options, std::
   plan.run(GemmArguments{.a = on_device_a.data(), .b = on_device_b.data(), .d = d.data()});
   device.synchronize();
   const std::int64_t rows = std::min<std::int64_t>(M, 3);
-  for (const std::int64_t first : {std::int64_t{0}, M / 2, M - rows}) {
+  for (const std::int64_t first : {std::int64_t{0}, (M - rows) / 2, M - rows}) {
     std::vector<std::int32_t> part(static_cast<std::size_t>(rows * N));
     device.copy_to_host(part.data(), d.data() + first * N, part.size() * 4);
     const reference::Verdict verdict =

@@ -55,8 +55,9 @@ Cuda::Cuda() {
   find(get, "cuEventRecord", event_record_);
   find(get, "cuEventSynchronize", event_synchronize_);
   find(get, "cuEventElapsedTime", event_elapsed_);
-  find(get, "cuModuleLoadData", module_load_);
-  find(get, "cuModuleGetFunction", module_get_function_);
+  find(get, "cuLibraryLoadData", library_load_);
+  find(get, "cuLibraryGetKernel", library_get_kernel_);
+  find(get, "cuKernelGetFunction", kernel_get_function_);
   find(get, "cuFuncSetAttribute", function_set_attribute_);
   CUcontext context = nullptr;
   check(retain(&context, 0), "cuDevicePrimaryCtxRetain");
@@ -74,10 +75,13 @@ void Cuda::synchronize() const {
 
 CUfunction Cuda::load(const std::vector<std::byte>& cubin, const std::string& entry,
                       int shared_bytes) const {
-  CUmodule module = nullptr;  // stays loaded: the benchmark ends with the process
+  CUlibrary library = nullptr;  // stays loaded: the benchmark ends with the process
+  CUkernel kernel = nullptr;
   CUfunction function = nullptr;
-  check(module_load_(&module, cubin.data()), "cuModuleLoadData");
-  check(module_get_function_(&function, module, entry.c_str()), "cuModuleGetFunction");
+  check(library_load_(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "cuLibraryLoadData");
+  check(library_get_kernel_(&kernel, library, entry.c_str()), "cuLibraryGetKernel");
+  check(kernel_get_function_(&function, kernel), "cuKernelGetFunction");
   if (shared_bytes > 48 * 1024) {
     check(function_set_attribute_(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                   shared_bytes),

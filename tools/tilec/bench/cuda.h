@@ -73,8 +73,9 @@ class Cuda {
   decltype(&::cuEventRecord) event_record_ = nullptr;
   decltype(&::cuEventSynchronize) event_synchronize_ = nullptr;
   decltype(&::cuEventElapsedTime) event_elapsed_ = nullptr;
-  decltype(&::cuModuleLoadData) module_load_ = nullptr;
-  decltype(&::cuModuleGetFunction) module_get_function_ = nullptr;
+  decltype(&::cuLibraryLoadData) library_load_ = nullptr;
+  decltype(&::cuLibraryGetKernel) library_get_kernel_ = nullptr;
+  decltype(&::cuKernelGetFunction) kernel_get_function_ = nullptr;
   decltype(&::cuFuncSetAttribute) function_set_attribute_ = nullptr;
 };
 
