@@ -25,7 +25,7 @@ KernelTemplate add_block_tiled() {
       .parameters =
           {vector_width_parameter(),
            add_block_parameter(),
-           {"UNROLL", "vectors of one lane", Allowed::range(1, 16), always(4), {1, 3, 4}}},
+           {"UNROLL", "vectors of one lane", Allowed::range(1, 16), always(2), {1, 2, 3, 4}}},
       .dtypes = {f32, f64, f16, bf16, s32},
       .why_not = why_not,
       .launch = launch,
