@@ -14,12 +14,12 @@ if command -v ccache >/dev/null 2>&1; then
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 # one clone's objects serve another
 fi
 
-say "build: the tilec command, in build/release"
-cmake --preset release -DTILEC_CUDA_INCLUDE_DIR="${cuda%|*}" >/dev/null
+say "build: the tilec command, in build/dev"
+cmake --preset dev -DTILEC_CUDA_INCLUDE_DIR="${cuda%|*}" >/dev/null
 quiet=()
 [[ -t 1 ]] || quiet=(-- --quiet)
-cmake --build --preset release -j "$(nproc)" "${quiet[@]}"
-tilec=$PWD/build/release/tools/tilec/tilec
+cmake --build --preset dev --target tilec_command -j "$(nproc)" "${quiet[@]}"
+tilec=$PWD/build/dev/tools/tilec/tilec
 
 # A cache of the demo's own, empty at first, so that the first runs really compile.
 export TILEC_CACHE_DIR=$PWD/build/demo-cache
