@@ -3,7 +3,7 @@
 # a few kernels, then plans, runs and checks a matrix product and an addition, twice: on the GPU if
 # there is one, else on the host device, an emulator. The second time they come out of the cache.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { echo; echo "== $*"; }
 

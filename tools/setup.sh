@@ -7,7 +7,7 @@
 #   tools/setup.sh                      # as root, or where sudo works
 #   TILEC_FORCE_WHEELS=1 tools/setup.sh # the wheels even where there is a toolkit
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { echo "setup: $*" >&2; }
 fail() {

@@ -7,7 +7,7 @@
 #   tools/test.sh --long           # all of them
 #   tools/test.sh --ci             # also under sanitizers; CI=true in the environment does the same
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=dev
 ci=${CI:+yes}
