@@ -72,7 +72,7 @@ std::uint64_t parse_bytes(std::string_view text) {
   };
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value < 0) fail();
+  if (error != std::errc() || !(value >= 0)) fail();  // NaN too
   std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   double factor = 1;
   if (!unit.empty()) {

@@ -31,9 +31,9 @@ std::vector<ManifestRequest> selectable(const Engine& engine) {
   return requests;
 }
 
-BuildItem item(const KernelPreview& kernel, const Place& place) {
+BuildItem item(const KernelPreview& kernel, const Problem& problem, const Place& place) {
   const std::string type(info(kernel.T).name);
-  const Request request{example(kernel.operation, kernel.T),
+  const Request request{problem,
                         {.template_name = kernel.template_name, .parameters = kernel.parameters}};
   return {.label = kernel.template_name + " " + type + " " + describe(kernel.parameters) + " for " +
                    kernel.target.name(),
@@ -67,7 +67,8 @@ void append_place(const std::vector<ManifestRequest>& requests, const Place& pla
   const Engine engine(place.open(), options);
   for (const ManifestRequest& wanted : requests.empty() ? selectable(engine) : requests) {
     try {
-      BuildItem found = item(engine.preview(wanted.request.problem, wanted.request.options), place);
+      BuildItem found = item(engine.preview(wanted.request.problem, wanted.request.options),
+                             wanted.request.problem, place);
       items.emplace(found.key, std::move(found));
     } catch (const Error& error) {
       const bool impossible =

@@ -15,9 +15,9 @@
 namespace tilec::command {
 namespace {
 
-class Bench {
+class Workshop {
  public:
-  explicit Bench(Options options) : options_(std::move(options)) {}
+  explicit Workshop(Options options) : options_(std::move(options)) {}
 
   Json answer(const std::string& line) {
     const Json document = parse_json(line, "task");
@@ -44,11 +44,13 @@ class Bench {
 
 int work(const GlobalFlags& global) {
   die_with_parent();
-  Bench bench(global.options());
+  Options options = global.options();
+  options.record.clear();  // what is built ahead was not planned by a program
+  Workshop workshop(std::move(options));
   for (std::string line; std::getline(std::cin, line);) {
     Json answer;
     try {
-      answer = bench.answer(line);
+      answer = workshop.answer(line);
     } catch (...) {
       answer = {{"error", error_json(std::current_exception())}};
     }

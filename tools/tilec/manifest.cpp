@@ -169,15 +169,19 @@ std::vector<Problem> gemms(const Node& node) {
   return problems;
 }
 
-Shape shape(const Node& node) {
-  std::vector<std::int64_t> extents;
-  for (const Node& item : node.items()) extents.push_back(item.integer(0, kMost));
+Shape shape(const Node& node, const std::vector<std::int64_t>& extents) {
   if (extents.empty() || extents.size() > 4) node.fail("a shape has one to four extents");
   try {
     return Shape(extents.data(), static_cast<int>(extents.size()));
   } catch (const std::invalid_argument& error) {
     node.fail(error.what());
   }
+}
+
+Shape shape(const Node& node) {
+  std::vector<std::int64_t> extents;
+  for (const Node& item : node.items()) extents.push_back(item.integer(0, kMost));
+  return shape(node, extents);
 }
 
 std::vector<Problem> adds(const Node& node) {
@@ -190,7 +194,7 @@ std::vector<Problem> adds(const Node& node) {
   }
   std::vector<Shape> all;
   if (lengths) {
-    for (const std::int64_t n : integers(*lengths)) all.push_back(Shape{n});
+    for (const std::int64_t n : integers(*lengths)) all.push_back(shape(*lengths, {n}));
   } else {
     if (!shapes->is_array())
       shapes->fail("a shape such as [64, 32], or a list of them, is expected here");

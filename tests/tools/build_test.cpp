@@ -1,0 +1,329 @@
+// tilec build and what follows it, with compilers that really run: NVRTC (nvrtc), the machine's C++
+// compiler for the host device (host), and scripts in its place where one has to misbehave (cpu).
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "process.h"
+#include "tests/support/skip.h"
+
+namespace tilec::test {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+bool has(const Sandbox& sandbox, const char* what) {
+  return sandbox.json({"info"})[what]["available"].get<bool>();
+}
+
+// Whether the machine's compiler is there too.
+bool can_compile_for_host(const Sandbox& sandbox) {
+  return has(sandbox, "host_device") &&
+         sandbox.tilec({"run", "add", "1", "--device", "host", "--cache-policy", "off"}).status ==
+             0;
+}
+
+// In a C++ compiler's place: says which it is as one does, then hangs on a kernel.
+constexpr const char* kHangingCompiler = R"(#!/bin/sh
+for word in "$@"; do
+  if [ "$word" = -E ]; then
+    echo '#define __VERSION__ "12.0.0"'
+    exit 0
+  fi
+done
+sleep 1000 &
+echo $! >> "$(dirname "$0")/pids"
+wait
+)";
+
+std::vector<pid_t> pids(const fs::path& file) {
+  std::vector<pid_t> list;
+  std::ifstream stream(file);
+  for (pid_t process = 0; stream >> process;) list.push_back(process);
+  return list;
+}
+
+bool all_die(const std::vector<pid_t>& processes) {
+  for (int i = 0; i < 2500; ++i) {
+    if (std::none_of(processes.begin(), processes.end(), alive)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_SUITE("nvrtc") {
+  TEST_CASE("build → ls → show → verify → why → export → clear → import, for two targets") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
+    const std::vector<std::string> arguments{"build", "--arch", "sm_80,sm_90", "--add",
+                                             "100",   "--gemm", "8,8,8,f16",   "-j2"};
+    const json built = sandbox.json(arguments);
+    CHECK(built["built"] == 4);
+    CHECK(built["failed"] == 0);
+    CHECK(sandbox.entries().size() == 4);
+    CHECK(sandbox.leftovers().empty());
+    const json again = sandbox.json(arguments);
+    CHECK(again["built"] == 0);
+    CHECK(again["present"] == 4);
+
+    const json ls = sandbox.json({"cache", "ls"});
+    CHECK(ls["count"] == 4);
+    std::set<std::string> built_keys, listed_keys;
+    for (const json& kernel : built["kernels"]) built_keys.insert(kernel["key"].get<std::string>());
+    for (const json& entry : ls["entries"]) listed_keys.insert(entry["key"].get<std::string>());
+    CHECK(built_keys == listed_keys);
+    CHECK(sandbox.json({"cache", "ls", "--target", "sm_90"})["count"] == 2);
+    CHECK(sandbox.json({"cache", "ls", "--kind", "host"})["count"] == 0);
+
+    const std::string key = *built_keys.begin();
+    const std::string payload = (sandbox.path() / "kernel.cubin").string();
+    const json shown = sandbox.json({"cache", "show", key.substr(0, 12), "--payload", payload});
+    CHECK(shown["entries"][0]["key"] == key);
+    CHECK(read_file(payload).substr(1, 3) == "ELF");
+    CHECK(sandbox.json({"cache", "verify"})["good"] == 4);
+
+    const json hit = sandbox.json({"cache", "why", "add", "100", "--arch", "sm_80"});
+    CHECK(hit["hit"] == true);
+    const json miss = sandbox.json({"cache", "why", "add", "100", "--arch", "sm_89"});
+    CHECK(miss["hit"] == false);
+    CHECK(miss["nearest"][0]["differences"][0]["field"] == "target");
+
+    const std::string bundle = (sandbox.path() / "b.tilec").string();
+    CHECK(sandbox.json({"cache", "export", bundle, "--target", "sm_90"})["entries"] == 2);
+    CHECK(sandbox.json({"cache", "clear"})["removed"] == 4);
+    CHECK(sandbox.entries().empty());
+    CHECK(sandbox.json({"cache", "import", bundle})["entries"] == 2);
+    CHECK(sandbox.json({"cache", "import", bundle})["already_there"] == 2);
+    CHECK(sandbox.json({"cache", "prune", "--max-size", "1"})["bytes_left"] == 0);
+    // A mounted bundle serves without being imported.
+    CHECK(sandbox.json({"cache", "ls", "--bundle", bundle})["count"] == 2);
+  }
+
+  TEST_CASE("damage is found by verify, and removed by --repair") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
+    CHECK(sandbox.json({"build", "--arch", "sm_80", "--add", "100"})["built"] == 1);
+    const std::string entry = sandbox.entries().front();
+    const fs::path file = sandbox.cache() / entry.substr(0, 2) / entry;
+    fs::resize_file(file, fs::file_size(file) - 1);
+    const Ran found = sandbox.tilec({"cache", "verify"});
+    CHECK(found.status == 1);
+    CHECK(contains(found.err, "--repair"));
+    CHECK(fs::exists(file));
+    const json repaired = sandbox.json({"cache", "verify", "--repair"});
+    CHECK(repaired["removed"] == 1);
+    CHECK_FALSE(repaired.contains("error"));
+    CHECK_FALSE(fs::exists(file));
+    CHECK(sandbox.json({"build", "--arch", "sm_80", "--add", "100"})["built"] == 1);
+  }
+
+  TEST_CASE("shards built one after the other make the whole") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
+    const std::vector<std::string> base{"build", "--arch", "sm_80", "--add", "9,f32",
+                                        "--add", "9,f64",  "--add", "9,s32"};
+    for (const char* shard : {"1/2", "2/2"}) {
+      std::vector<std::string> arguments = base;
+      arguments.insert(arguments.end(), {"--shard", shard});
+      CHECK(sandbox.json(arguments)["failed"] == 0);
+    }
+    CHECK(sandbox.json(base)["present"] == 3);
+  }
+
+  TEST_CASE("a kernel over the time limit is stopped, listed, and does not stop the rest") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
+    const std::string manifest = sandbox.file(
+        "m.json",
+        R"([{"op": "gemm", "M": 9, "N": 9, "K": 9, "dtype": "f64", "template": "gemm_regn",
+                       "parameters": {"TILE": 64, "TN": 64, "UNROLL_K": 64}},
+                      {"op": "add", "n": 9}])");
+    const json report =
+        sandbox.json({"build", "--arch", "sm_80", manifest, "--time-limit", "2", "-j1"});
+    CHECK(report["built"] == 1);
+    CHECK(report["failed"] == 1);
+    for (const json& kernel : report["kernels"]) {
+      if (kernel["status"] == "failed") {
+        CHECK(contains(kernel["message"].get<std::string>(), "time limit of 2 s"));
+      }
+    }
+    CHECK(sandbox.entries().size() == 1);
+    CHECK(sandbox.leftovers().empty());
+  }
+
+  TEST_CASE("a target that NVRTC does not know fails kernel by kernel, with the reason") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
+    const Ran ran = sandbox.tilec({"build", "--arch", "sm_89a", "--add", "9"});
+    CHECK(sandbox.leftovers().empty());
+    if (ran.status == 0) return;  // the kernel uses nothing of sm_89a's own: it is built for sm_89
+    CHECK(ran.status == 1);
+    CHECK(contains(ran.out, "failed:"));
+  }
+}
+
+TEST_SUITE("host") {
+  TEST_CASE("build for the host device, then run from the cache") {
+    const Sandbox sandbox;
+    if (!can_compile_for_host(sandbox)) return skip("no host device, or no C++ compiler");
+    CHECK(sandbox.json({"build", "--device", "host", "--gemm", "33,17,40,f16", "--add",
+                        "1000"})["built"] == 2);
+    const json gemm = sandbox.json({"run",
+                                    "gemm",
+                                    "33",
+                                    "17",
+                                    "40",
+                                    "--dtype",
+                                    "f16",
+                                    "--device",
+                                    "host",
+                                    "--check",
+                                    "--alpha",
+                                    "0.5",
+                                    "--beta",
+                                    "2",
+                                    "--lda",
+                                    "45",
+                                    "--ldd",
+                                    "20",
+                                    "--cache-policy",
+                                    "must_hit"});
+    CHECK(gemm["origin"] == "disk");
+    CHECK(gemm["check"]["ok"] == true);
+    CHECK(gemm["check"]["checked"] == 33 * 17);
+    CHECK(gemm["gflop_s"].get<double>() > 0);
+    const json add = sandbox.json({"run", "add", "10x100", "--device", "host", "--check"});
+    CHECK(add["origin"] == "disk");
+    CHECK(add["check"]["ok"] == true);
+    CHECK(sandbox.json({"cache", "ls", "--kind", "host"})["count"] == 2);
+  }
+
+  TEST_CASE("every dtype runs and is checked; edges too") {
+    const Sandbox sandbox;
+    if (!can_compile_for_host(sandbox)) return skip("no host device, or no C++ compiler");
+    for (const char* type : {"f32", "f64", "f16", "bf16", "s32"}) {
+      CAPTURE(type);
+      const json report =
+          sandbox.json({"run", "gemm", "19", "23", "31", "--dtype", type, "--device", "host",
+                        "--check", "--alpha", "3", "--beta", "-2"});
+      CHECK(report["check"]["ok"] == true);
+    }
+    for (const std::vector<std::string>& shape :
+         {std::vector<std::string>{"0", "5", "5"}, {"5", "0", "5"}, {"5", "5", "0"}}) {
+      std::vector<std::string> arguments{"run", "gemm"};
+      arguments.insert(arguments.end(), shape.begin(), shape.end());
+      arguments.insert(arguments.end(), {"--device", "host", "--check"});
+      CHECK(sandbox.tilec(arguments).status == 0);
+    }
+    CHECK(sandbox.tilec({"run", "add", "0", "--device", "host", "--check"}).status == 0);
+  }
+
+  TEST_CASE("must_hit on an empty cache is a failure that names the key") {
+    const Sandbox sandbox;
+    if (!can_compile_for_host(sandbox)) return skip("no host device, or no C++ compiler");
+    const Ran ran = sandbox.tilec(
+        {"run", "add", "9", "--device", "host", "--cache-policy", "must_hit", "--json"});
+    CHECK(ran.status == 1);
+    CHECK(json::parse(ran.out)["error"]["kind"] == "cache_miss");
+  }
+
+  TEST_CASE("a recorded run is a manifest") {
+    Sandbox sandbox;
+    if (!can_compile_for_host(sandbox)) return skip("no host device, or no C++ compiler");
+    const std::string record = (sandbox.path() / "planned.jsonl").string();
+    sandbox.set("TILEC_RECORD", record);
+    for (const char* n : {"10", "20"}) {
+      CHECK(sandbox.tilec({"run", "add", n, "--device", "host"}).status == 0);
+    }
+    const std::string recorded = read_file(record);
+    const json report =
+        sandbox.json({"build", record, "--device", "host", "--arch", "sm_90", "--dry-run"});
+    CHECK(report["total"] == 2);
+    CHECK(report["present"] == 1);
+    CHECK(read_file(record) == recorded);
+  }
+
+  TEST_CASE("a scalar that the type can't hold is refused") {
+    const Sandbox sandbox;
+    if (!can_compile_for_host(sandbox)) return skip("no host device, or no C++ compiler");
+    const Ran ran = sandbox.tilec(
+        {"run", "gemm", "2", "2", "2", "--dtype", "s32", "--device", "host", "--alpha", "0.5"});
+    CHECK(ran.status == 2);
+    CHECK(contains(ran.err, "--alpha = '0.5'"));
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("a compiler that hangs is killed with all that it started") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "host_device")) return skip("built without the host device");
+    const std::string compiler = sandbox.script("c++", kHangingCompiler);
+    const auto start = std::chrono::steady_clock::now();
+    const json report = sandbox.json({"build", "--device", "host", "--add", "9", "--add", "9,f64",
+                                      "-j2", "--time-limit", "1", "--host-compiler", compiler});
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+    CHECK(report["failed"] == 2);
+    CHECK(report["error"]["exit_status"] == 1);
+    const std::vector<pid_t> started = pids(sandbox.path() / "pids");
+    CHECK(started.size() == 2);
+    CHECK(all_die(started));
+    CHECK(sandbox.entries().empty());
+    CHECK(sandbox.leftovers().empty());
+  }
+
+  TEST_CASE(
+      "Ctrl-C: exit status 130, nothing runs on, nothing is left, and the summary says how far it "
+      "was") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "host_device")) return skip("built without the host device");
+    const std::string compiler = sandbox.script("c++", kHangingCompiler);
+    Running build = sandbox.start({"build", "--device", "host", "--add", "9", "--add", "9,f64",
+                                   "-j2", "--host-compiler", compiler, "--json"});
+    for (int i = 0; i < 15000 && pids(sandbox.path() / "pids").size() < 2; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    REQUIRE(kill(build.process(), SIGINT) == 0);
+    const Ran ran = build.wait(std::chrono::seconds(30));
+    CHECK(ran.status == 130);
+    CHECK(contains(ran.err, "interrupted with 0 of 2"));
+    const json report = json::parse(ran.out);
+    CHECK(report["error"]["kind"] == "interrupted");
+    CHECK(report["kernels"][0]["status"] == "missing");
+    CHECK(all_die(pids(sandbox.path() / "pids")));
+    CHECK(sandbox.entries().empty());
+    CHECK(sandbox.leftovers().empty());
+  }
+
+  TEST_CASE("a compiler that fails: its output is listed, nothing is cached") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "host_device")) return skip("built without the host device");
+    const std::string compiler = sandbox.script("c++", R"(#!/bin/sh
+for word in "$@"; do
+  if [ "$word" = -E ]; then
+    echo '#define __VERSION__ "12.0.0"'
+    exit 0
+  fi
+done
+echo 'kernel.cpp:7: error: this will not do' >&2
+exit 1
+)");
+    const Ran ran =
+        sandbox.tilec({"build", "--device", "host", "--add", "9", "--host-compiler", compiler});
+    CHECK(ran.status == 1);
+    CHECK(contains(ran.out, "failed:"));
+    CHECK(contains(ran.out, "this will not do"));
+    CHECK(sandbox.entries().empty());
+    CHECK(sandbox.leftovers().empty());
+  }
+}
+
+}  // namespace tilec::test

@@ -1,0 +1,147 @@
+// The pool of worker processes, with shell scripts for workers: answers, crashes, the time limit,
+// and that nothing outlives it.
+#include "worker_pool.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "process.h"
+
+namespace tilec::command {
+namespace {
+
+using test::alive;
+using test::Sandbox;
+
+// A worker that does what its line says.
+constexpr const char* kWorker = R"(#!/bin/sh
+while read -r line; do
+  case "$line" in
+    crash) kill -SEGV $$;;
+    fail) echo 'some last words' >&2; exit 3;;
+    hang*) sleep 1000 & echo $! > "${line#hang }"; wait;;
+    warn) echo 'a warning' >&2; echo warned;;
+    *) echo "did $line";;
+  esac
+done
+)";
+
+struct Seen {
+  std::vector<Outcome> outcomes;
+  std::vector<std::string> messages;
+  int signal = 0;
+
+  const Outcome& of(std::size_t task) const {
+    return *std::find_if(outcomes.begin(), outcomes.end(),
+                         [&](const Outcome& outcome) { return outcome.task == task; });
+  }
+};
+
+Seen run(const std::vector<std::string>& tasks, const std::string& worker, int processes,
+         std::chrono::milliseconds limit = std::chrono::milliseconds(60000)) {
+  Seen seen;
+  const PoolEvents events{
+      .on_outcome = [&](const Outcome& outcome) { seen.outcomes.push_back(outcome); },
+      .on_message = [&](std::string_view line) { seen.messages.emplace_back(line); },
+      .on_tick = {}};
+  seen.signal =
+      run_pool(tasks, {.command = {worker}, .processes = processes, .time_limit = limit}, events);
+  return seen;
+}
+
+pid_t pid_in(const std::filesystem::path& file) {
+  pid_t process = 0;
+  for (int i = 0; i < 5000 && process == 0; ++i) {
+    std::ifstream(file) >> process;
+    if (process == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return process;
+}
+
+bool dies(pid_t process) {
+  for (int i = 0; i < 2500 && alive(process); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return !alive(process);
+}
+
+}  // namespace
+
+TEST_CASE("each task has its answer, whatever the number of workers") {
+  const Sandbox sandbox;
+  const std::string worker = sandbox.script("worker", kWorker);
+  std::vector<std::string> tasks;
+  for (int i = 0; i < 50; ++i) tasks.push_back(std::to_string(i));
+  for (const int processes : {1, 3, 80}) {
+    const Seen seen = run(tasks, worker, processes);
+    CHECK(seen.signal == 0);
+    REQUIRE(seen.outcomes.size() == 50);
+    for (std::size_t i = 0; i < 50; ++i) {
+      CHECK(seen.of(i).kind == Outcome::Kind::answered);
+      CHECK(seen.of(i).text == "did " + tasks[i]);
+    }
+  }
+  CHECK(run({}, worker, 2).outcomes.empty());
+}
+
+TEST_CASE("a worker that crashes costs its own task only") {
+  const Sandbox sandbox;
+  const Seen seen = run({"a", "crash", "b", "fail", "c"}, sandbox.script("worker", kWorker), 1);
+  REQUIRE(seen.outcomes.size() == 5);
+  CHECK(seen.of(1).kind == Outcome::Kind::crashed);
+  CHECK(test::contains(seen.of(1).text, "SIGSEGV"));
+  CHECK(seen.of(3).kind == Outcome::Kind::crashed);
+  CHECK(test::contains(seen.of(3).text, "status 3"));
+  CHECK(test::contains(seen.of(3).text, "some last words"));
+  for (const std::size_t good : {0, 2, 4}) CHECK(seen.of(good).kind == Outcome::Kind::answered);
+}
+
+TEST_CASE("what workers say on stderr is passed on") {
+  const Sandbox sandbox;
+  const Seen seen = run({"warn"}, sandbox.script("worker", kWorker), 1);
+  CHECK(seen.messages == std::vector<std::string>{"a warning"});
+}
+
+TEST_CASE("the time limit kills a worker and all that it started, and the rest goes on") {
+  const Sandbox sandbox;
+  const std::string pid_file = sandbox.path() / "pid";
+  const Seen seen = run({"a", "hang " + pid_file, "b"}, sandbox.script("worker", kWorker), 1,
+                        std::chrono::milliseconds(500));
+  REQUIRE(seen.outcomes.size() == 3);
+  CHECK(seen.of(1).kind == Outcome::Kind::timed_out);
+  CHECK(seen.of(0).text == "did a");
+  CHECK(seen.of(2).text == "did b");
+  CHECK(dies(pid_in(pid_file)));
+}
+
+TEST_CASE("a signal ends the pool, and everything with it") {
+  const Sandbox sandbox;
+  const std::string pid_file = sandbox.path() / "pid";
+  // Neither thread may take the signal that the pool waits for.
+  sigset_t terminate, before;
+  sigemptyset(&terminate);
+  sigaddset(&terminate, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &terminate, &before);
+  std::jthread interrupter([&] {
+    if (pid_in(pid_file) != 0) kill(getpid(), SIGTERM);
+  });
+  const Seen seen = run({"hang " + pid_file}, sandbox.script("worker", kWorker), 1);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  CHECK(seen.signal == SIGTERM);
+  CHECK(dies(pid_in(pid_file)));
+}
+
+TEST_CASE("a worker that can't be started is a failure in words") {
+  CHECK_THROWS_WITH(run({"a"}, "/nonexistent/worker", 1),
+                    doctest::Contains("no worker process can be started"));
+}
+
+}  // namespace tilec::command
