@@ -75,19 +75,27 @@ class Program {
   nvrtcProgram program_ = nullptr;
 };
 
-// "nvrtc-13.0.88", from the release line that NVRTC leaves in what it makes; it tells the build,
-// which nvrtcVersion does not.
-std::string builder_name(const NvrtcLibrary& nvrtc, const std::vector<std::byte>& image) {
+// "13.0.88", from the release line that NVRTC leaves in PTX, and from 13.0 on in cubins; it tells
+// the build, which nvrtcVersion does not. Empty where there is none.
+std::string release_in(const std::vector<std::byte>& image) {
   constexpr std::string_view kMark = "Cuda compilation tools, release ";
   const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
-  if (const std::size_t mark = text.find(kMark); mark != std::string_view::npos) {
-    const std::string_view rest = text.substr(mark, 128);
-    if (const std::size_t version = rest.find(", V"); version != std::string_view::npos) {
-      const std::string_view number = rest.substr(version + 3);
-      return fmt::format("nvrtc-{}", number.substr(0, number.find_first_not_of("0123456789.")));
-    }
-  }
-  return fmt::format("nvrtc-{}.{}", nvrtc.major, nvrtc.minor);
+  const std::size_t mark = text.find(kMark);
+  if (mark == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(mark, 128);
+  const std::size_t version = rest.find(", V");
+  if (version == std::string_view::npos) return {};
+  const std::string_view number = rest.substr(version + 3);
+  return std::string(number.substr(0, number.find_first_not_of("0123456789.")));
+}
+
+// The same, asked of the library itself.
+std::string release_of(const NvrtcLibrary& nvrtc) {
+  const Program program(nvrtc, {.text = "\n", .entry = {}, .headers = {}, .toolkit_headers = {}});
+  const int sm = nvrtc.architectures.empty() ? 75 : nvrtc.architectures.back();
+  program.compile({fmt::format("--gpu-architecture=compute_{}", sm)});
+  const std::string release = release_in(program.ptx());
+  return release.empty() ? fmt::format("{}.{}", nvrtc.major, nvrtc.minor) : release;
 }
 
 class NvrtcCompiler final : public Compiler {
@@ -126,7 +134,7 @@ class NvrtcCompiler final : public Compiler {
     Artifact artifact{
         .kind = ptx ? "ptx" : "cubin", .image = ptx ? program.ptx() : program.cubin(), .log = log};
     artifact.entries = parse_ptxas_log(log);
-    artifact.builder = builder_name(library, artifact.image);
+    artifact.builder = "nvrtc-" + release(library, artifact.image);
     if (ptx) artifact.entries = {cache::EntryPoint{.name = request.source.entry}};
     expect_entry(request, artifact);
     artifact.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -134,6 +142,13 @@ class NvrtcCompiler final : public Compiler {
   }
 
  private:
+  std::string release(const NvrtcLibrary& library, const std::vector<std::byte>& image) const {
+    if (std::string told = release_in(image); !told.empty()) return told;
+    const std::lock_guard lock(mutex_);
+    if (release_.empty()) release_ = release_of(library);
+    return release_;
+  }
+
   const NvrtcLibrary& nvrtc() const {
     const std::lock_guard lock(mutex_);
     if (!nvrtc_) nvrtc_ = NvrtcLibrary::open(location_);
@@ -191,8 +206,9 @@ class NvrtcCompiler final : public Compiler {
   }
 
   NvrtcLocation location_;
-  mutable std::mutex mutex_;  // of nvrtc_ while it is being opened
+  mutable std::mutex mutex_;  // of the members below while they are being found out
   mutable std::optional<NvrtcLibrary> nvrtc_;
+  mutable std::string release_;
 };
 
 }  // namespace

@@ -53,8 +53,8 @@ void wait_for_the_others() {
   }
 }
 
-// plan [device=…] [barrier] [locale=comma] [number=…] [body=…] [template=…]: plans a
-// small Add, or a GEMM of a shipped template.
+// plan [device=…] [barrier] [locale=comma] [number=…] [header=…] [template=…]: plans a small Add,
+// which may include a header, or a GEMM of a shipped template.
 int plan(const Words& words) {
   if (words.contains("locale")) {
     std::locale::global(std::locale(std::locale(), new Comma));
@@ -65,7 +65,11 @@ int plan(const Words& words) {
   };
   try {
     const Engine engine(device_of(words));
-    engine.register_template(small_add("small_add", word("body")));
+    KernelTemplate kernel = small_add();
+    if (words.contains("header")) {
+      kernel.source = "#include <" + word("header") + ">\n" + kernel.source;
+    }
+    engine.register_template(kernel);
     if (words.contains("barrier")) wait_for_the_others();
     PlanInfo info;
     if (words.contains("template")) {
@@ -111,10 +115,11 @@ int cuda(const Words&) {
 }
 
 // An engine and a plan that die with the program's other static objects.
-int static_objects(const Words& words) {
+int static_objects(const Words& words) try {
   static const Engine engine(device_of(words));
   engine.register_template(small_add());
-  static const Add add = engine.plan(AddProblem{.shape = {100}}, {.template_name = "small_add"});
+  [[maybe_unused]] static const Add add =
+      engine.plan(AddProblem{.shape = {100}}, {.template_name = "small_add"});
   static const Gemm gemm =
       engine.plan(GemmProblem{.M = 8, .N = 8, .K = 8}, {.template_name = "gemm_naive"});
   if (engine.device().can_run()) {
@@ -124,6 +129,9 @@ int static_objects(const Words& words) {
     engine.device().synchronize();
   }
   return 0;
+} catch (const Error& error) {
+  tell(error);
+  return 1;
 }
 
 }  // namespace

@@ -103,9 +103,9 @@ using Environment = std::map<std::string, std::optional<std::string>>;
 struct Child {
   std::vector<std::string> arguments;  // of the program engine_child
   Environment environment = {};
-  fs::path folder = {};          // its working directory
-  std::optional<unsigned> user;  // and group
-  fs::path program = {};         // another program than engine_child
+  fs::path folder = {};               // its working directory
+  std::optional<unsigned> user = {};  // and group
+  fs::path program = {};              // another program than engine_child
 };
 Ended run(const Child& child);
 // All at once: each starts, waits for all the others at a barrier, then goes on.
