@@ -45,6 +45,8 @@ class CudaDevice final : public DeviceBackend {
                               ordinal, count, count == 1 ? "" : "s",
                               count == 1 ? "" : fmt::format(" to cuda:{}", count - 1)));
     }
+    launch_kernel_ = driver_.launch_kernel;
+    several_devices_ = count > 1;
     driver_.check(driver_.device_get(&device_, ordinal), "cuDeviceGet");
     char name[256] = {};
     driver_.check(driver_.device_get_name(name, sizeof name, device_), "cuDeviceGetName");
@@ -80,16 +82,14 @@ class CudaDevice final : public DeviceBackend {
   void launch(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
               Stream stream) const override {
     refuse_after_fork();
-    const ContextScope scope(driver_, device_, primary_, stream);
-    void* parameters[] = {const_cast<void*>(arguments)};
-    const auto unsigned_of = [](auto value) { return static_cast<unsigned>(value); };
-    driver_.check(
-        driver_.launch_kernel(
-            reinterpret_cast<CUfunction>(static_cast<const CudaKernel&>(kernel).kernel),
-            unsigned_of(shape.grid[0]), unsigned_of(shape.grid[1]), unsigned_of(shape.grid[2]),
-            unsigned_of(shape.block[0]), unsigned_of(shape.block[1]), unsigned_of(shape.block[2]),
-            unsigned_of(shape.shared_bytes), stream, parameters, nullptr),
-        "cuLaunchKernel");
+    // A CUkernel follows its stream into whatever context that has; only on a machine of several
+    // devices may that be a wrong one.
+    if (several_devices_ || is_default_stream(stream)) {
+      const ContextScope scope(driver_, device_, primary_, stream);
+      enqueue(kernel, shape, arguments, stream);
+    } else {
+      enqueue(kernel, shape, arguments, stream);
+    }
   }
 
   void trim() override {
@@ -119,7 +119,7 @@ class CudaDevice final : public DeviceBackend {
   }
 
   void release(void* pointer) noexcept override {
-    if (pointer == nullptr || forked_after_driver()) return;
+    if (pointer == nullptr || forked_after_driver) return;
     try {
       const RelaxedCapture relaxed(driver_);
       const ContextScope scope(driver_, device_, primary_, nullptr);
@@ -156,6 +156,19 @@ class CudaDevice final : public DeviceBackend {
   }
 
  private:
+  void enqueue(const LoadedKernel& kernel, const LaunchShape& shape, const void* arguments,
+               Stream stream) const {
+    void* parameters[] = {const_cast<void*>(arguments)};
+    const auto unsigned_of = [](auto value) { return static_cast<unsigned>(value); };
+    driver_.check(
+        launch_kernel_(reinterpret_cast<CUfunction>(static_cast<const CudaKernel&>(kernel).kernel),
+                       unsigned_of(shape.grid[0]), unsigned_of(shape.grid[1]),
+                       unsigned_of(shape.grid[2]), unsigned_of(shape.block[0]),
+                       unsigned_of(shape.block[1]), unsigned_of(shape.block[2]),
+                       unsigned_of(shape.shared_bytes), stream, parameters, nullptr),
+        "cuLaunchKernel");
+  }
+
   int attribute(CUdevice_attribute which) const {
     int value = 0;
     driver_.check(driver_.device_get_attribute(&value, which, device_), "cuDeviceGetAttribute");
@@ -224,6 +237,8 @@ class CudaDevice final : public DeviceBackend {
   }
 
   const Driver& driver_;
+  decltype(Driver::launch_kernel) launch_kernel_ = nullptr;  // beside what else a launch reads
+  bool several_devices_ = false;
   CUdevice device_ = 0;
   CUcontext primary_ = nullptr;  // retained for the life of the process: plans may outlive all else
   std::string name_;

@@ -16,8 +16,6 @@ namespace {
 // The version whose symbols we ask for: the least driver that has cuLibrary and cuKernel.
 constexpr int kLeastVersion = 12000;
 
-std::atomic<bool> forked{false};
-
 using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
                                     CUdriverProcAddressQueryResult*);
 
@@ -106,7 +104,8 @@ std::unique_ptr<Driver> open_driver() {
   auto driver = std::make_unique<Driver>();
   find_all(get, *driver);
   driver->check(driver->driver_get_version(&driver->version), "cuDriverGetVersion");
-  pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+  pthread_atfork(nullptr, nullptr,
+                 [] { forked_after_driver.store(true, std::memory_order_relaxed); });
   return driver;
 }
 
@@ -153,16 +152,10 @@ void Driver::fail(CUresult result, const char* what, std::source_location where)
                           file.substr(file.rfind('/') + 1), where.line()));
 }
 
-bool forked_after_driver() noexcept {
-  return forked.load(std::memory_order_relaxed);
-}
-
-void refuse_after_fork() {
-  if (forked_after_driver()) [[unlikely]] {
-    throw Error(ErrorKind::driver,
-                "this process was forked from one that had already used CUDA: the driver does not "
-                "work in such a child. Fork before the first Engine, or exec");
-  }
+void throw_forked() {
+  throw Error(ErrorKind::driver,
+              "this process was forked from one that had already used CUDA: the driver does not "
+              "work in such a child. Fork before the first Engine, or exec");
 }
 
 }  // namespace tilec

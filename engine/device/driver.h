@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <source_location>
 #include <string>
 
@@ -61,8 +62,12 @@ class Driver {
 };
 
 // True in a child forked after the driver was opened: CUDA does not work there.
-bool forked_after_driver() noexcept;
+inline std::atomic<bool> forked_after_driver{false};
+[[noreturn]] void throw_forked();
 // Throws Error{driver}, saying so.
-void refuse_after_fork();
+inline void refuse_after_fork() {
+  if (forked_after_driver.load(std::memory_order_relaxed)) [[unlikely]]
+    throw_forked();
+}
 
 }  // namespace tilec

@@ -14,12 +14,13 @@ namespace {
   throw Error(ErrorKind::invalid_argument, why);
 }
 
-void expect_pointer(const char* name, const void* pointer, DType type) {
-  if (pointer == nullptr) reject(fmt::format("{} is a null pointer", name));
-  const auto size = static_cast<std::uintptr_t>(info(type).size);
-  if (reinterpret_cast<std::uintptr_t>(pointer) % size != 0) {
-    reject(fmt::format("{} is not aligned to its elements ({}, {} bytes)", name, info(type).name,
-                       size));
+// Sizes of elements are powers of two.
+void expect_pointer(const char* name, const void* pointer, std::uintptr_t size, DType type) {
+  if (pointer == nullptr) [[unlikely]]
+    reject(fmt::format("{} is a null pointer", name));
+  if ((reinterpret_cast<std::uintptr_t>(pointer) & (size - 1)) != 0) [[unlikely]] {
+    reject(fmt::format("{} is not aligned to its elements ({}, {} bytes)", name,
+                       tilec::info(type).name, size));
   }
 }
 
@@ -43,10 +44,10 @@ void Add::run(const AddArguments& arguments, Stream stream) const {
   expect_runnable(state);
   const std::int64_t n = p.shape.elements();
   if (n == 0) return;
-  expect_pointer("a", arguments.a, p.dtype);
-  expect_pointer("b", arguments.b, p.dtype);
-  expect_pointer("out", arguments.out, p.dtype);
-  const std::int64_t bytes = n * tilec::info(p.dtype).size;
+  expect_pointer("a", arguments.a, state.size_a, p.dtype);
+  expect_pointer("b", arguments.b, state.size_a, p.dtype);
+  expect_pointer("out", arguments.out, state.size_a, p.dtype);
+  const std::int64_t bytes = n * state.size_a;
   expect_whole_or_no_overlap("a", arguments.a, arguments.out, bytes);
   expect_whole_or_no_overlap("b", arguments.b, arguments.out, bytes);
   const AddArgs args{.a = arguments.a, .b = arguments.b, .out = arguments.out, .n = n};

@@ -112,6 +112,21 @@ struct Made {
   Origin origin = Origin::memory;
 };
 
+std::shared_ptr<PlanState> new_state(const Problem& problem,
+                                     std::shared_ptr<DeviceBackend> backend) {
+  auto state = std::make_shared<PlanState>();
+  const auto size = [](DType type) { return static_cast<std::uint8_t>(info(type).size); };
+  const auto* gemm = std::get_if<GemmProblem>(&problem);
+  state->device = backend.get();
+  state->runnable = backend->can_run();
+  state->size_a = size(element_type(problem));
+  state->size_b = gemm != nullptr ? size(*gemm->b) : state->size_a;
+  state->size_d = gemm != nullptr ? size(*gemm->d) : state->size_a;
+  state->problem = problem;
+  state->backend = std::move(backend);
+  return state;
+}
+
 }  // namespace
 
 struct Engine::State {
@@ -185,12 +200,10 @@ Made Engine::State::make(const Problem& problem, const Choice& choice) {
       translated([&] { return choice.kernel->launch(problem, choice.parameters); });
   expect_launchable(choice, shape, device.facts());
   Ready ready = kernels.get(choice, problem, shape.shared_bytes);
-  auto state = std::make_shared<PlanState>();
-  state->problem = problem;
-  state->backend = device.backend();
+  auto state = new_state(problem, device.backend());
   state->scalar = scalar_type(problem, choice.parameters);
   LaunchInfo info = launch_info(choice, *ready.kernel, shape, *device.backend());
-  state->launches.push_back({std::move(ready.kernel), shape, std::move(info)});
+  add_launch(*state, {std::move(ready.kernel), shape, std::move(info)});
   return {std::move(state), ready.origin};
 }
 

@@ -30,19 +30,18 @@ ScalarArgument scalar_argument(const char* name, const Scalar& scalar, DType typ
 }
 
 Region region(const void* pointer, std::int64_t rows, std::int64_t columns, std::int64_t ld,
-              DType type) {
-  const std::int64_t size = tilec::info(type).size;
+              std::int64_t size) {
   return {.start = reinterpret_cast<std::uintptr_t>(pointer),
           .rows = rows,
           .row_bytes = columns * size,
           .pitch = ld * size};
 }
 
-void expect_pointer(const char* name, const void* pointer, DType type, bool used) {
-  if (!used) return;
-  if (pointer == nullptr) reject(fmt::format("{} is a null pointer", name));
-  const auto size = static_cast<std::uintptr_t>(tilec::info(type).size);
-  if (reinterpret_cast<std::uintptr_t>(pointer) % size != 0) {
+// Sizes of elements are powers of two.
+void expect_pointer(const char* name, const void* pointer, std::uintptr_t size, DType type) {
+  if (pointer == nullptr) [[unlikely]]
+    reject(fmt::format("{} is a null pointer", name));
+  if ((reinterpret_cast<std::uintptr_t>(pointer) & (size - 1)) != 0) [[unlikely]] {
     reject(fmt::format("{} is not aligned to its elements ({}, {} bytes)", name,
                        tilec::info(type).name, size));
   }
@@ -64,7 +63,6 @@ void Gemm::run(const GemmArguments& arguments, Stream stream) const {
   if (p.M == 0 || p.N == 0) return;
 
   void* const d = arguments.d != nullptr ? arguments.d : arguments.c;
-  const DType type_b = *p.b, type_d = *p.d;
   const GemmArgs args{
       .a = arguments.a,
       .b = arguments.b,
@@ -82,16 +80,19 @@ void Gemm::run(const GemmArguments& arguments, Stream stream) const {
   };
   const bool reads_ab = p.K > 0 && arguments.alpha.value() != 0;
   const bool reads_c = arguments.beta.value() != 0;
-  expect_pointer("A", args.a, p.a, reads_ab);
-  expect_pointer("B", args.b, type_b, reads_ab);
-  expect_pointer("C (which beta reads)", args.c, type_d, reads_c);
-  expect_pointer("D", d, type_d, true);
-
-  const Region out = region(d, p.M, p.N, args.ldd, type_d);
-  if (reads_ab && overlap(out, region(args.a, p.M, p.K, p.lda, p.a))) reject_overlap("A");
-  if (reads_ab && overlap(out, region(args.b, p.K, p.N, p.ldb, type_b))) reject_overlap("B");
-  if (reads_c && d != args.c && overlap(out, region(args.c, p.M, p.N, p.ldc, type_d))) {
-    reject_overlap("C");
+  expect_pointer("D", d, state.size_d, *p.d);
+  const Region out = region(d, p.M, p.N, args.ldd, state.size_d);
+  if (reads_ab) {
+    expect_pointer("A", args.a, state.size_a, p.a);
+    expect_pointer("B", args.b, state.size_b, *p.b);
+    if (overlap(out, region(args.a, p.M, p.K, p.lda, state.size_a))) reject_overlap("A");
+    if (overlap(out, region(args.b, p.K, p.N, p.ldb, state.size_b))) reject_overlap("B");
+  }
+  if (reads_c) {
+    expect_pointer("C (which beta reads)", args.c, state.size_d, *p.d);
+    if (d != args.c && overlap(out, region(args.c, p.M, p.N, p.ldc, state.size_d))) {
+      reject_overlap("C");
+    }
   }
   if (reads_c && d == args.c && args.ldd != p.ldc && p.M > 1) {
     reject(fmt::format("D is C, but ldd = {} and ldc = {} differ", args.ldd, p.ldc));

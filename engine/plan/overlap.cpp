@@ -22,9 +22,7 @@ bool touches(const Region& region, std::int64_t start, std::int64_t bytes) {
 
 }  // namespace
 
-bool overlap(const Region& one, const Region& other) {
-  if (one.empty() || other.empty()) return false;
-  if (one.end() <= other.start || other.end() <= one.start) return false;
+bool overlap_exactly(const Region& one, const Region& other) {
   const auto distance = static_cast<std::int64_t>(other.start - one.start);
   if (one.pitch == other.pitch && one.rows > 1 && other.rows > 1) {
     // Rows i of one and j of the other meet where (i - j)·pitch - distance lies strictly between
@@ -34,7 +32,7 @@ bool overlap(const Region& one, const Region& other) {
     const std::int64_t most = floor_divide(distance + other.row_bytes - 1, pitch);
     return std::max(least, 1 - other.rows) <= std::min(most, one.rows - 1);
   }
-  if (one.rows < other.rows) return overlap(other, one);
+  if (one.rows < other.rows) return overlap_exactly(other, one);
   for (std::int64_t row = 0; row < other.rows; ++row) {
     if (touches(one, distance + row * other.pitch, other.row_bytes)) return true;
   }

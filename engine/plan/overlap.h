@@ -21,6 +21,11 @@ struct Region {
 
 // Exact. Two blocks of one matrix interleave in memory and share nothing. Constant time for equal
 // pitches and for regions that lie apart; else linear in the smaller number of rows.
-bool overlap(const Region& one, const Region& other);
+bool overlap_exactly(const Region& one, const Region& other);
+inline bool overlap(const Region& one, const Region& other) {
+  if (one.empty() || other.empty()) return false;
+  if (one.end() <= other.start || other.end() <= one.start) return false;  // the usual case
+  return overlap_exactly(one, other);
+}
 
 }  // namespace tilec

@@ -5,8 +5,16 @@
 
 namespace tilec {
 
-void expect_runnable(const PlanState& state) {
-  if (state.backend->can_run()) return;
+void add_launch(PlanState& state, PlannedLaunch launch) {
+  const auto& [x, y, z] = launch.shape.grid;
+  if (x > 0 && y > 0 && z > 0) {
+    const auto next = static_cast<std::size_t>(state.launch_count++);
+    state.ready.at(next) = {launch.kernel->loaded.get(), launch.shape};
+  }
+  state.launches.push_back(std::move(launch));
+}
+
+void refuse_to_run(const PlanState& state) {
   throw Error(ErrorKind::unsupported,
               fmt::format("this plan was made for {}, which is a target and no device; plan with "
                           "Device::cuda(i) or Device::host() to run",
