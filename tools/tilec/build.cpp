@@ -243,6 +243,7 @@ void register_build(CLI::App& root, Invocation& invocation) {
     app->add_option(name, values, meaning)
         ->type_name(type)
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
   app->add_option("manifest", flags->manifests, "JSON manifests of problems; - for standard input");

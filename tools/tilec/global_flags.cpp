@@ -48,6 +48,7 @@ void add_global_flags(CLI::App& app, GlobalFlags& flags) {
     app.add_option_function<std::vector<std::string>>(name, append, meaning)
         ->type_name("PATH")
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->group(group);
   };

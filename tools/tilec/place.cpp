@@ -95,11 +95,13 @@ void add_place_flags(CLI::App& app, PlaceFlags& flags) {
   app.add_option("--arch", flags.archs, "Targets, such as sm_80,sm_90a")
       ->type_name("ARCH")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--device", flags.devices,
                  "Devices: h200 and others that `tilec info` lists, a file of facts, host, cuda:0")
       ->type_name("DEVICE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

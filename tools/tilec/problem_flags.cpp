@@ -31,6 +31,7 @@ void add_common_flags(CLI::App& app, ProblemFlags& flags) {
   app.add_option("--set", flags.settings, "A template parameter, as in --set TILE=64; repeatable")
       ->type_name("NAME=VALUE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
