@@ -79,24 +79,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tilec", default="build/release/tools/tilec/tilec")
     parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--from-json", help="print the tables of such a file; measure nothing")
     arguments = parser.parse_args()
+    known = json.load(open(arguments.from_json, encoding="utf-8")) if arguments.from_json else None
     figures = []
-    print("| kernel | parameters | µs | sectors/load | sectors/store | L1 hit % | L2 hit % | wavefronts a shared "
-          "load | DRAM % of peak | DRAM MB |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for problem, template, parameters in RUNS:
-        values = {name: to_base(*pair) for name, pair in
-                  measure(arguments.tilec, problem, template, parameters).items()}
+    print("| kernel | parameters | µs | sectors a load | sectors a store | L1 hit % | L2 hit % | shared loads, M | their "
+          "wavefronts, M | conflicts of shared stores, M | DRAM % of peak | DRAM MB |")
+    print("|---" * 12 + "|")
+    runs = [(k["problem"], k["template"], k["parameters"]) for k in known] if known else RUNS
+    for i, (problem, template, parameters) in enumerate(runs):
+        values = known[i]["metrics"] if known else {
+            name: to_base(*pair) for name, pair in measure(arguments.tilec, problem, template, parameters).items()}
         figures.append({"problem": problem, "template": template, "parameters": parameters, "metrics": values})
         get = lambda name: values.get(name, 0.0)
-        loads = get("smsp__inst_executed_op_shared_ld.sum")
-        wavefronts = get("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum")
+        shared = lambda name: f"{get(name) / 1e6:.1f}" if get("smsp__inst_executed_op_shared_ld.sum") else "–"
         cells = [f"{get('gpu__time_duration.sum') / 1e3:.1f}",
                  f"{get('l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio'):.2f}",
                  f"{get('l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio'):.2f}",
                  f"{get('l1tex__t_sector_hit_rate.pct'):.1f}",
                  f"{get('lts__t_sector_hit_rate.pct'):.1f}",
-                 f"{wavefronts / loads:.2f}" if loads else "–",
+                 shared("smsp__inst_executed_op_shared_ld.sum"),
+                 shared("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"),
+                 shared("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"),
                  f"{get('dram__throughput.avg.pct_of_peak_sustained_elapsed'):.1f}",
                  f"{get('dram__bytes.sum') / 1e6:.0f}"]
         settings = " ".join(f"{name}={value}" for name, value in parameters.items())

@@ -42,6 +42,7 @@ def draw_gemm(rows, device, path):
         axis.spines[["top", "right"]].set_visible(False)
     speed.set_yticks(places, [label(r) for r in rows], fontsize=8)
     speed.invert_yaxis()
+    speed.margins(y=0.01)
     speed.set_ylabel("TILE/TN (grey: no tile, orange: shared tile, blue: register tile)")
     figure.suptitle(f"float GEMM 2048³, gemm_naive and gemm_regn, {device}")
     figure.tight_layout()
@@ -67,9 +68,9 @@ def draw_add(rows, device, path):
         axis.set_title(f"{elements:,} floats")
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("GB/s, three streams")
-    axes[-1].legend(fontsize=8)
     figure.suptitle(f"float add, a tile a thread against lanes side by side, {device}")
-    figure.tight_layout()
+    figure.legend(*axes[-1].get_legend_handles_labels(), loc="lower center", ncols=5, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
     figure.savefig(path, dpi=110)
 
 
