@@ -24,14 +24,12 @@ std::vector<PlanOptions> gemm_rungs() {
   for (int TILE : {8, 16, 24, 32, 48, 64}) {
     for (int TN : {1, 2, 4, 8, 16}) {
       if (TILE % TN != 0 || TILE / TN * TILE > 1024) continue;
-      for (int PAD : TN == 1 ? std::vector{0, 1} : std::vector{1}) {
+      for (int PAD : TN == 1 || TILE == 32 ? std::vector{0, 1} : std::vector{1}) {
         rungs.push_back({.template_name = "gemm_regn",
                          .parameters = {{"TILE", TILE}, {"TN", TN}, {"PAD", PAD}}});
       }
     }
   }
-  rungs.push_back(
-      {.template_name = "gemm_regn", .parameters = {{"TILE", 32}, {"TN", 4}, {"PAD", 0}}});
   return rungs;
 }
 
