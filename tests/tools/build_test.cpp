@@ -23,11 +23,10 @@ bool has(const Sandbox& sandbox, const char* what) {
   return sandbox.json({"info"})[what]["available"].get<bool>();
 }
 
-// Whether the machine's compiler is there too.
+// Whether the machine's compiler is there too. Whatever else is wrong is for the tests to find.
 bool can_compile_for_host(const Sandbox& sandbox) {
-  return has(sandbox, "host_device") &&
-         sandbox.tilec({"run", "add", "1", "--device", "host", "--cache-policy", "off"}).status ==
-             0;
+  const Ran tried = sandbox.tilec({"run", "add", "1", "--device", "host", "--cache-policy", "off"});
+  return has(sandbox, "host_device") && !contains(tried.err, "needs a C++20 compiler");
 }
 
 // In a C++ compiler's place: says which it is as one does, then hangs on a kernel.
@@ -139,25 +138,19 @@ TEST_SUITE("nvrtc") {
     CHECK(sandbox.json(base)["present"] == 3);
   }
 
-  TEST_CASE("a kernel over the time limit is stopped, listed, and does not stop the rest") {
+  TEST_CASE("a kernel over the time limit is stopped and listed, and leaves nothing") {
     const Sandbox sandbox;
     if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
-    const std::string manifest = sandbox.file(
-        "m.json",
-        R"([{"op": "gemm", "M": 9, "N": 9, "K": 9, "dtype": "f64", "template": "gemm_regn",
-                       "parameters": {"TILE": 64, "TN": 64, "UNROLL_K": 64}},
-                      {"op": "add", "n": 9}])");
-    const json report =
-        sandbox.json({"build", "--arch", "sm_80", manifest, "--time-limit", "2", "-j1"});
-    CHECK(report["built"] == 1);
+    // Full unrolling of 64 steps times 64 outputs keeps NVRTC busy for long.
+    const json report = sandbox.json({"build", "--arch", "sm_80", "--gemm", "9,9,9,f64",
+                                      "--template", "gemm_regn", "--set", "TILE=64", "--set",
+                                      "TN=64", "--set", "UNROLL_K=64", "--time-limit", "1"});
     CHECK(report["failed"] == 1);
-    for (const json& kernel : report["kernels"]) {
-      if (kernel["status"] == "failed") {
-        CHECK(contains(kernel["message"].get<std::string>(), "time limit of 2 s"));
-      }
-    }
-    CHECK(sandbox.entries().size() == 1);
+    CHECK(contains(report["kernels"][0]["message"].get<std::string>(), "time limit of 1 s"));
+    CHECK(report["error"]["exit_status"] == 1);
+    CHECK(sandbox.entries().empty());
     CHECK(sandbox.leftovers().empty());
+    CHECK(sandbox.json({"build", "--arch", "sm_80", "--add", "9"})["built"] == 1);
   }
 
   TEST_CASE("a target that NVRTC does not know fails kernel by kernel, with the reason") {
@@ -269,7 +262,7 @@ TEST_SUITE("cpu") {
     const std::string compiler = sandbox.script("c++", kHangingCompiler);
     const auto start = std::chrono::steady_clock::now();
     const json report = sandbox.json({"build", "--device", "host", "--add", "9", "--add", "9,f64",
-                                      "-j2", "--time-limit", "1", "--host-compiler", compiler});
+                                      "-j2", "--time-limit", "5", "--host-compiler", compiler});
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
     CHECK(report["failed"] == 2);
     CHECK(report["error"]["exit_status"] == 1);

@@ -114,7 +114,7 @@ TEST_CASE("the time limit kills a worker and all that it started, and the rest g
   const Sandbox sandbox;
   const std::string pid_file = sandbox.path() / "pid";
   const Seen seen = run({"a", "hang " + pid_file, "b"}, sandbox.script("worker", kWorker), 1,
-                        std::chrono::milliseconds(500));
+                        std::chrono::milliseconds(3000));
   REQUIRE(seen.outcomes.size() == 3);
   CHECK(seen.of(1).kind == Outcome::Kind::timed_out);
   CHECK(seen.of(0).text == "did a");
