@@ -102,6 +102,18 @@ void write_usage(const Descriptor& file, const Usage& usage) {
   write_at(file, 0, raw);
 }
 
+// Of the `shards` before usage.next_shard; the others may have changed meanwhile.
+void keep_counts(const Descriptor& file, const Usage& usage, int shards) {
+  Usage now = read_usage(file);
+  now.next_shard = usage.next_shard;
+  for (int back = 1; back <= shards; ++back) {
+    const auto index =
+        static_cast<std::size_t>((usage.next_shard - back + shard_count) % shard_count);
+    now.bytes[index] = usage.bytes[index];
+  }
+  write_usage(file, now);
+}
+
 // True if the file's writer is gone and it was removed.
 bool remove_leftover(const Descriptor& shard, const std::string& name, std::chrono::seconds age,
                      std::chrono::seconds least_age) {
@@ -231,7 +243,7 @@ Swept sweep_root(const Root& root, const SweepOptions& options) {
     const double allowed = all ? goal : sample.bytes * goal / total;
     remove_oldest(*folder, sample, allowed, all && !options.complete, usage, swept);
   }
-  write_usage(file, usage);
+  keep_counts(file, usage, sample.shards);
   swept.bytes_left = static_cast<std::uint64_t>(usage.total());
   return swept;
 }

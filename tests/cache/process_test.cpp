@@ -10,6 +10,7 @@
 
 #include "doctest/doctest.h"
 #include "support.h"
+#include "tests/support/skip.h"
 
 namespace tilec::cache::test {
 namespace {
@@ -136,6 +137,7 @@ TEST_SUITE("cpu tsan") {
 
 TEST_SUITE("cpu") {
   TEST_CASE("forks while other threads publish and lock") {
+    if (!can_fork_beside_threads) return tilec::test::skip("not under a sanitizer");
     TemporaryFolder folder;
     const Store store(quick(folder / "root"));
     std::atomic<bool> stop = false;

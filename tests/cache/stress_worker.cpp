@@ -24,7 +24,7 @@ class Worker {
       const unsigned dice = random() % 400;
       if (dice == 0) store_.sweep({.temporary_age = 0s});
       if (dice == 1) static_cast<void>(store_.totals());
-      if (dice == 2 && may_fork) fork_child(random());
+      if (dice == 2 && may_fork && can_fork_beside_threads) fork_child(random());
     }
   }
 

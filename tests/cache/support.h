@@ -18,6 +18,13 @@ namespace fs = std::filesystem;
 using Bytes = std::vector<std::byte>;
 using Random = std::independent_bits_engine<std::mt19937, 32, std::uint32_t>;
 
+// The sanitizers' own allocators are left locked in the child of a process with several threads.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool can_fork_beside_threads = false;
+#else
+constexpr bool can_fork_beside_threads = true;
+#endif
+
 class TemporaryFolder {
  public:
   TemporaryFolder();
