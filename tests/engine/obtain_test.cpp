@@ -317,43 +317,6 @@ TEST_SUITE("nvrtc") {
     CHECK(contains(messages.all_warnings(), "removed"));
   }
 
-  TEST_CASE("obtain: 32 threads, one compile per key") {
-    if (!has_nvrtc()) return skip("no NVRTC");
-    const TemporaryFolder folder;
-    const Engine engine = engine_for("sm_80", options_in(folder.path()));
-    std::vector<std::thread> threads;
-    std::vector<std::string> keys(32);
-    for (int i = 0; i < 32; ++i) {
-      threads.emplace_back([&, i] {
-        keys[static_cast<std::size_t>(i)] = engine.plan(kProblem, small(i % 4)).key();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (std::size_t i = 4; i < 32; ++i) CHECK(keys[i] == keys[i - 4]);
-    CHECK(keys[0] != keys[1]);
-    CHECK(engine.stats().compiles == 4);
-    CHECK(entries_in(folder.path()).size() == 4);
-  }
-
-  TEST_CASE("obtain: 32 threads that all meet a broken kernel") {
-    if (!has_nvrtc()) return skip("no NVRTC");
-    const Engine engine = engine_for("sm_80", with(options_in({}), CachePolicy::off),
-                                     small_add("broken", "nonsense"));
-    std::atomic<int> failed{0};
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 32; ++i) {
-      threads.emplace_back([&] {
-        try {
-          engine.plan(kProblem, small(1, "broken"));
-        } catch (const Error& error) {
-          failed += error.kind() == ErrorKind::compile;
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    CHECK(failed == 32);
-  }
-
   TEST_CASE("obtain: distinct entries for whatever differs in the code") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;
@@ -597,6 +560,45 @@ TEST_SUITE("nvrtc") {
     CHECK(std::count(text.begin(), text.end(), '\n') == 2);
     CHECK(contains(text, "\"small_add\""));
     CHECK(contains(text, "\"NUMBER\": 2"));
+  }
+}
+
+TEST_SUITE("nvrtc tsan") {
+  TEST_CASE("obtain: 32 threads, one compile per key") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Engine engine = engine_for("sm_80", options_in(folder.path()));
+    std::vector<std::thread> threads;
+    std::vector<std::string> keys(32);
+    for (int i = 0; i < 32; ++i) {
+      threads.emplace_back([&, i] {
+        keys[static_cast<std::size_t>(i)] = engine.plan(kProblem, small(i % 4)).key();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t i = 4; i < 32; ++i) CHECK(keys[i] == keys[i - 4]);
+    CHECK(keys[0] != keys[1]);
+    CHECK(engine.stats().compiles == 4);
+    CHECK(entries_in(folder.path()).size() == 4);
+  }
+
+  TEST_CASE("obtain: 32 threads that all meet a broken kernel") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const Engine engine = engine_for("sm_80", with(options_in({}), CachePolicy::off),
+                                     small_add("broken", "nonsense"));
+    std::atomic<int> failed{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 32; ++i) {
+      threads.emplace_back([&] {
+        try {
+          engine.plan(kProblem, small(1, "broken"));
+        } catch (const Error& error) {
+          failed += error.kind() == ErrorKind::compile;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(failed == 32);
   }
 }
 
