@@ -13,10 +13,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::size_t kZone = 4096;
-
-std::size_t bytes_of(const AddProblem& problem, int elements) {
-  return static_cast<std::size_t>(elements * info(problem.dtype).size);
+GuardedArray::Placement placement(const AddProblem& problem, Zone zone, int shift) {
+  return {.zone = zone, .shift = static_cast<std::size_t>(shift * info(problem.dtype).size)};
 }
 
 // What must not have changed, and did.
@@ -43,9 +41,9 @@ std::string failure(const Engine& engine, const PlanOptions& options, const AddC
   const Bytes poison(a.size(), std::byte{0xFF});
 
   const Device& device = engine.device();
-  const GuardedArray on_device_a(device, a, kZone, bytes_of(add.problem, add.shift_a));
-  const GuardedArray on_device_b(device, b, kZone, bytes_of(add.problem, add.shift_b));
-  const GuardedArray apart(device, poison, kZone, bytes_of(add.problem, add.shift_out));
+  const GuardedArray on_device_a(device, a, placement(add.problem, Zone::nan, add.shift_a));
+  const GuardedArray on_device_b(device, b, placement(add.problem, Zone::nan, add.shift_b));
+  const GuardedArray apart(device, poison, placement(add.problem, Zone::number, add.shift_out));
   const GuardedArray& second = add.place == SumPlace::a_is_b ? on_device_a : on_device_b;
   const GuardedArray& out = add.place == SumPlace::in_a   ? on_device_a
                             : add.place == SumPlace::in_b ? on_device_b

@@ -55,14 +55,18 @@ Operands place(const Device& device, const GemmCase& gemm, const GemmProblem& p)
   all.b = gemm.alpha == 0 ? poison(T, p.K, p.N, p.ldb) : matrix(T, p.K, p.N, p.ldb, gemm.ones, 2);
   all.c = gemm.beta == 0 ? poison(T, p.M, p.N, p.ldc) : matrix(T, p.M, p.N, p.ldc, false, 3);
   const Bytes d = poison(T, p.M, p.N, p.ldd);
-  const auto guarded = [&](const Bytes& bytes, std::int64_t ld) {
-    return std::make_unique<GuardedArray>(device, bytes, zone_bytes(p, ld),
-                                          static_cast<std::size_t>(gemm.shift * info(T).size));
+  const auto guarded = [&](const Bytes& bytes, std::int64_t ld, bool read) {
+    return std::make_unique<GuardedArray>(
+        device, bytes,
+        GuardedArray::Placement{.zone = read ? Zone::nan : Zone::number,
+                                .zone_bytes = zone_bytes(p, ld),
+                                .shift = static_cast<std::size_t>(gemm.shift * info(T).size),
+                                .fenced = read && gemm.shift == 0});
   };
-  all.on_device_a = guarded(all.a, p.lda);
-  all.on_device_b = guarded(all.b, p.ldb);
-  all.on_device_c = guarded(all.c, p.ldc);
-  all.on_device_d = guarded(d, p.ldd);
+  all.on_device_a = guarded(all.a, p.lda, true);
+  all.on_device_b = guarded(all.b, p.ldb, true);
+  all.on_device_c = guarded(all.c, p.ldc, true);
+  all.on_device_d = guarded(d, p.ldd, false);
   return all;
 }
 
