@@ -352,6 +352,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("an empty cache: every way to look at it says so") {
     const Sandbox sandbox;
     CHECK(sandbox.json({"cache", "ls"})["count"] == 0);
+    CHECK_FALSE(std::filesystem::exists(sandbox.cache()));
     CHECK(sandbox.json({"cache", "stats"})["entries"] == 0);
     CHECK(sandbox.json({"cache", "verify"})["good"] == 0);
     CHECK(sandbox.json({"cache", "clear"})["removed"] == 0);
@@ -370,6 +371,7 @@ TEST_SUITE("cpu") {
     CHECK(ran.out.empty());
     CHECK(contains(ran.err, "in_the_way"));
     CHECK(contains(ran.err, "--cache-dir"));
+    CHECK(lines(ran.err) == 1);
   }
 
   TEST_CASE("results that can't be written are a failure") {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "command.h"
 #include "problem_flags.h"
 #include "tilec/engine.h"
 
@@ -64,7 +65,7 @@ BuildItem rejected_item(const Request& request, const Place& place, const std::s
 
 void append_place(const std::vector<ManifestRequest>& requests, const Place& place,
                   const Options& options, std::map<std::string, BuildItem>& items) {
-  const Engine engine(place.open(), options);
+  const Engine engine(place.open(), without_log(options));
   for (const ManifestRequest& wanted : requests.empty() ? selectable(engine) : requests) {
     try {
       BuildItem found = item(engine.preview(wanted.request.problem, wanted.request.options),

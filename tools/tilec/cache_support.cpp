@@ -25,6 +25,25 @@ cache::StoreOptions store_options(const Options& options) {
   store.max_bytes = options.cache_max_bytes;
   store.sync = options.cache_sync;
   store.trust_shared = options.trust_shared;
+  store.root_hint = "name another with --cache-dir or TILEC_CACHE_DIR";
+  store.trust_hint =
+      "name it with --trust-shared or TILEC_CACHE_TRUST_SHARED if others may write there";
+  return store;
+}
+
+cache::Store opened(const Options& options, cache::StoreOptions store_options) {
+  if (options.cache_dir.empty() && options.read_only_roots.empty() &&
+      options.bundle_files.empty()) {
+    throw UsageError(
+        "there is no cache to open: HOME and XDG_CACHE_HOME are unset; name one with --cache-dir "
+        "or "
+        "TILEC_CACHE_DIR");
+  }
+  return cache::Store(std::move(store_options));
+}
+
+cache::Store warned(cache::Store store) {
+  for (const std::string& problem : store.problems()) print_warning(problem);
   return store;
 }
 
@@ -71,28 +90,22 @@ cache::Filter FilterFlags::filter() const {
 }
 
 cache::Store open_store(const Options& options) {
-  if (options.cache_dir.empty() && options.read_only_roots.empty() &&
-      options.bundle_files.empty()) {
-    throw UsageError(
-        "there is no cache to open: HOME and XDG_CACHE_HOME are unset; name one with --cache-dir "
-        "or "
-        "TILEC_CACHE_DIR");
-  }
-  cache::Store store(store_options(options));
-  for (const std::string& problem : store.problems()) print_warning(problem);
-  return store;
+  cache::StoreOptions store = store_options(options);
+  store.read_only = true;
+  std::error_code ignored;
+  if (!std::filesystem::exists(store.root, ignored)) store.root.clear();
+  return warned(opened(options, std::move(store)));
 }
 
 cache::Store open_writable_store(const Options& options) {
-  cache::Store store = open_store(options);
+  cache::Store store = opened(options, store_options(options));
   if (!store.writable()) {
     const std::vector<std::string> problems = store.problems();
-    throw Failure("the cache " + options.cache_dir.string() + " can't be written" +
-                      (problems.empty() ? "" : ": " + problems.front()) +
-                      "; name another with --cache-dir or TILEC_CACHE_DIR",
+    throw Failure(problems.empty() ? "the cache " + options.cache_dir.string() + " can't be written"
+                                   : problems.front(),
                   "cache");
   }
-  return store;
+  return warned(std::move(store));
 }
 
 void expect_key_or_prefix(const std::string& text) {

@@ -18,10 +18,10 @@ struct FilterFlags {
 };
 void add_filter_flags(CLI::App& app, FilterFlags& flags);
 
-// The store that these options describe. Faults of its roots are warned of on stderr. Throws
-// UsageError where there is nothing to open.
+// The store that these options describe, to look at: nothing is created, written or removed. Faults
+// of its roots are warned of on stderr. Throws UsageError where there is nothing to open.
 cache::Store open_store(const Options& options);
-// The same, and Failure, with the reason, where nothing could be written.
+// The same to change. Throws Failure, with the reason, where nothing could be written.
 cache::Store open_writable_store(const Options& options);
 
 // All 32 hexadecimal digits, or enough of the first (4 or more) to name one key of the store.

@@ -109,7 +109,7 @@ Json answer_json(const Request& request, const Answer& answer) {
 
 int why(const GlobalFlags& global, const Request& request, const PlaceFlags& place) {
   const Options options = global.options();
-  const Engine engine(place.single().open(), options);
+  const Engine engine(place.single().open(), without_log(options));
   const Answer answer = look(engine, open_store(options), request, options);
   if (global.json) {
     print_json(answer_json(request, answer));

@@ -35,6 +35,9 @@ struct Invocation {
 // To an app and all its subcommands.
 void add_global_flags(CLI::App& app, GlobalFlags& flags);
 
+// The same options with the engine's log switched off, where the subcommand tells what is wrong.
+Options without_log(Options options);
+
 void register_info(CLI::App& root, Invocation& invocation);
 void register_build(CLI::App& root, Invocation& invocation);
 void register_worker(CLI::App& root, Invocation& invocation);  // hidden: `build` starts it

@@ -1,4 +1,7 @@
 // The options of every subcommand, and how they change the environment's.
+#include <spdlog/logger.h>
+#include <spdlog/sinks/null_sink.h>
+
 #include <CLI/CLI.hpp>
 #include <array>
 #include <filesystem>
@@ -82,6 +85,12 @@ Options GlobalFlags::options() const {
   append(read_only_roots, options.read_only_roots);
   append(bundles, options.bundle_files);
   append(trust_shared, options.trust_shared);
+  return options;
+}
+
+Options without_log(Options options) {
+  options.logger =
+      std::make_shared<spdlog::logger>("tilec", std::make_shared<spdlog::sinks::null_sink_mt>());
   return options;
 }
 

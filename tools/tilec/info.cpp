@@ -89,7 +89,7 @@ Json template_json(const KernelTemplate& kernel) {
 
 Json info_json(const Options& options) {
   // Needs no GPU: an offline device is enough to open the cache and list the templates.
-  const Engine engine(Device::offline(Target::parse("sm_80")), options);
+  const Engine engine(Device::offline(Target::parse("sm_80")), without_log(options));
   Json templates = Json::array(), facts = Json::array(), types = Json::array();
   for (const KernelTemplate& kernel : engine.templates())
     templates.push_back(template_json(kernel));

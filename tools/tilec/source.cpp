@@ -27,7 +27,7 @@ std::string text(const Source& source, bool headers) {
 }
 
 int source(const GlobalFlags& global, const Request& request, const SourceFlags& flags) {
-  const Engine engine(flags.place.single().open(), global.options());
+  const Engine engine(flags.place.single().open(), without_log(global.options()));
   const KernelPreview kernel = engine.preview(request.problem, request.options);
   if (!global.json && flags.key) {
     print_text(kernel.key + "\n");
