@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "bundle.h"
+#include "bytes.h"
 #include "doctest/doctest.h"
 #include "entry_format.h"
 #include "support.h"
@@ -41,6 +43,25 @@ void write_bundle(const fs::path& path, const std::vector<Member>& members) {
   REQUIRE(writer.begin());
   for (const Member& each : members) REQUIRE(writer.add(each.record, each.bytes));
   REQUIRE(writer.finish());
+}
+
+constexpr std::size_t record_bytes = 112;
+constexpr std::size_t footer_bytes = 64;
+
+// Makes the checksums of index and footer right again after `change` has been at the bytes.
+Bytes with_lies(Bytes bytes, std::size_t index_offset, const std::function<void(Bytes&)>& change) {
+  change(bytes);
+  const std::size_t footer = bytes.size() - footer_bytes;
+  const std::span all(bytes);
+  const Digest index = digest(all.subspan(index_offset, footer - index_offset));
+  std::memcpy(bytes.data() + footer + 16, index.data(), 16);
+  DigestStream whole;
+  whole.add(all.first(32));
+  whole.add(all.subspan(footer, 32));
+  whole.add(all.subspan(footer + 48));
+  const Digest value = whole.finish();
+  std::memcpy(bytes.data() + footer + 32, value.data(), 16);
+  return bytes;
 }
 
 std::vector<Member> sorted(std::vector<Member> members) {
@@ -270,6 +291,55 @@ TEST_SUITE("cpu tsan") {
     CHECK(Store(quick(folder / "root")).import_bundle(folder / "bundle").entries == 3);
     write_bundle(folder / "bundle", {});
     CHECK(Store(quick(folder / "root")).import_bundle(folder / "bundle").ok);
+  }
+
+  TEST_CASE("an index that lies") {
+    TemporaryFolder folder;
+    write_bundle(folder / "bundle", sorted({member(1), member(2)}));
+    const Bytes good = read_file(folder / "bundle");
+    const std::size_t footer = good.size() - footer_bytes;
+    const std::size_t index = footer - 2 * record_bytes;
+    const std::uint64_t first_bytes = load_number<std::uint64_t>(good.data() + index + 24);
+    struct Case {
+      std::string what;
+      std::size_t at;
+      std::uint64_t value;
+    };
+    const auto index_of = [&](const std::vector<Case>& lies) {
+      const Bytes bytes = with_lies(good, index, [&](Bytes& each) {
+        for (const Case& lie : lies) store_number(each.data() + lie.at, lie.value);
+      });
+      return read_bundle_index(read_from(bytes), bytes.size());
+    };
+    CHECK(index_of({}).fault.empty());
+    CHECK(index_of({}).records.size() == 2);
+    for (const Case& each : std::vector<Case>{
+             {"the first begins in the header", index + 16, 0},
+             {"the first begins late", index + 16, 33},
+             {"the first is shorter", index + 24, first_bytes - 1},
+             {"the first reaches into the second", index + 24, first_bytes + 1},
+             {"the first is endless", index + 24, ~std::uint64_t{0}},
+             {"the first ends where it began, around", index + 24, ~std::uint64_t{31}},
+             {"the second is the first", index + record_bytes + 16, 32},
+             {"the second reaches into the index", index + record_bytes + 24, first_bytes + 1},
+             {"the index begins in the header", footer, 0},
+             {"the index begins behind the end", footer, good.size()},
+             {"the index begins nowhere", footer, ~std::uint64_t{0}},
+             {"no entries", footer + 8, 0},
+             {"one entry", footer + 8, 1},
+             {"entries without end", footer + 8, ~std::uint64_t{0}},
+             {"entries that overflow", footer + 8, (~std::uint64_t{0} / record_bytes) + 3}}) {
+      CAPTURE(each.what);
+      CHECK_FALSE(index_of({each}).fault.empty());
+      CHECK(index_of({each}).records.empty());
+    }
+    CHECK_FALSE(index_of({{"later format", 8, 2 | std::uint64_t{32} << 32}}).fault.empty());
+    CHECK_FALSE(index_of({{"not ASCII", index + 48, ~std::uint64_t{0}}}).fault.empty());
+    CHECK_FALSE(index_of({{"bytes behind the builder's name", index + 48 + 56, 1}}).fault.empty());
+    // Both records move together: then the first entry has bytes before it that are nobody's.
+    CHECK_FALSE(index_of({{"a gap", index + 16, 33},
+                          {"a gap", index + record_bytes + 16, 33 + first_bytes}})
+                    .fault.empty());
   }
 
   TEST_CASE("damage in a mounted bundle is a miss, and is left alone") {

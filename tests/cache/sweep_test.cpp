@@ -150,7 +150,8 @@ TEST_SUITE("cpu tsan") {
     const fs::path living = shard / ".tmp-1123456789abcdef0123456789abcdef";
     const fs::path young = shard / ".tmp-2123456789abcdef0123456789abcdef";
     for (const fs::path& each : {dead, living, young}) write_text(each, "half an entry");
-    for (const fs::path& each : {dead, living}) set_age(each, std::chrono::seconds(90));
+    set_age(dead, std::chrono::seconds(90));
+    set_age(living, std::chrono::hours(2));
     const int writer = ::open(living.c_str(), O_WRONLY);
     REQUIRE(::flock(writer, LOCK_EX) == 0);
     CHECK(store.totals().temporary_files == 3);
@@ -182,6 +183,17 @@ TEST_SUITE("cpu") {
                 std::chrono::seconds(2 * count - number));
       }
     }
+    const auto damage_counts = [&] {
+      Bytes usage = read_file(folder / "root/usage");
+      std::fill(usage.begin() + 16, usage.end(), std::byte{0xff});
+      write_file(folder / "root/usage", usage);
+    };
+    damage_counts();
+    const Store roomy(bounded(folder / "root", 2 * count));
+    REQUIRE(roomy.publish(key_of(count), cubin_metadata(), filling(count)));
+    CHECK(roomy.totals().entries == count + 1);
+
+    damage_counts();
     const Store store(bounded(folder / "root", count));
     REQUIRE(store.publish(key_of(count), cubin_metadata(), filling(count)));
     const Totals totals = store.totals();
