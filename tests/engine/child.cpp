@@ -134,6 +134,29 @@ int static_objects(const Words& words) try {
   return 1;
 }
 
+// Lets a kernel write where nothing is, waits for it, and launches another.
+int fault(const Words&) {
+  const Engine engine(Device::first_cuda());
+  const Add add = engine.plan(AddProblem{.shape = {100}});
+  const auto launch = [&] {
+    float* const nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 20);
+    add.run(nowhere, nowhere, nowhere);
+  };
+  try {
+    launch();
+    engine.device().synchronize();
+  } catch (const Error& error) {
+    tell(error);
+  }
+  try {
+    launch();
+  } catch (const Error& error) {
+    std::cout << "second ";
+    tell(error);
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace tilec::test
 
@@ -144,6 +167,7 @@ int main(int argc, char** argv) {
   if (command == "plan") return plan(words);
   if (command == "cuda") return cuda(words);
   if (command == "static") return static_objects(words);
+  if (command == "fault") return fault(words);
   std::cerr << "what is '" << command << "'?\n";
   return 2;
 }

@@ -158,8 +158,7 @@ std::vector<std::byte> made_up_cubin(int sm, const std::string& tag) {
 }
 
 std::vector<std::byte> made_up_ptx(int sm, const std::string& tag) {
-  const std::string text =
-      "//\n.version 9.0\n.target sm_" + std::to_string(sm) + "\n// " + tag + "\n";
+  const std::string text = "//\n.version 9.0\n.target sm_" + std::to_string(sm) + "\n" + tag + "\n";
   std::vector<std::byte> bytes(text.size() + 1);
   std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;
@@ -215,8 +214,9 @@ struct Running {
 
 // Becomes the program; only returns where that fails.
 void become(const Child& child, const std::vector<std::string>& environment) {
-  std::vector<std::string> words{child.program.empty() ? TILEC_ENGINE_CHILD
-                                                       : child.program.string()};
+  // It lies beside the test program, wherever both were copied to.
+  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  std::vector<std::string> words{(here / "tilec_engine_child").string()};
   words.insert(words.end(), child.arguments.begin(), child.arguments.end());
   std::vector<char*> arguments, variables;
   for (std::string& word : words) arguments.push_back(word.data());

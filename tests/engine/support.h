@@ -73,6 +73,7 @@ KernelTemplate small_gemm(const std::string& name = "small_gemm", const std::str
 
 // An ELF header that says "cubin for sm_<sm>", then `tag`.
 std::vector<std::byte> made_up_cubin(int sm, const std::string& tag);
+// The directives that PTX starts with, then `tag`: nothing that a real driver takes.
 std::vector<std::byte> made_up_ptx(int sm, const std::string& tag);
 
 std::string unheard_of_builder();  // "nvrtc-99.0.1" and so on
@@ -101,11 +102,10 @@ struct Ended {
 using Environment = std::map<std::string, std::optional<std::string>>;
 
 struct Child {
-  std::vector<std::string> arguments;  // of the program engine_child
+  std::vector<std::string> arguments;  // of the program tilec_engine_child
   Environment environment = {};
   fs::path folder = {};               // its working directory
   std::optional<unsigned> user = {};  // and group
-  fs::path program = {};              // another program than engine_child
 };
 Ended run(const Child& child);
 // All at once: each starts, waits for all the others at a barrier, then goes on.
