@@ -124,6 +124,7 @@ ShapeClass shape_class(const Problem& problem) {
   if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
     // 128·128 outputs are 16 tiles of 32×32: a large GPU has more multiprocessors than that.
     if (gemm->M == 0 || gemm->N <= 128 * 128 / gemm->M) return ShapeClass::tiny;
+    if (gemm->M <= 16 || gemm->N <= 16) return ShapeClass::narrow;
     if (gemm->M / 8 >= gemm->N) return ShapeClass::tall;
     if (gemm->N / 8 >= gemm->M) return ShapeClass::wide;
     return ShapeClass::large;
@@ -136,6 +137,8 @@ std::string_view to_string(ShapeClass shape) {
   switch (shape) {
     case ShapeClass::tiny:
       return "tiny";
+    case ShapeClass::narrow:
+      return "narrow";
     case ShapeClass::tall:
       return "tall";
     case ShapeClass::wide:

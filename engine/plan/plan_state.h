@@ -35,10 +35,10 @@ struct alignas(64) PlanState {
   bool runnable = false;                            // false: of an offline device
   DType scalar = f32;                               // of alpha and beta
   std::uint8_t size_a = 0, size_b = 0, size_d = 0;  // bytes of an element
+  Problem problem;                                  // normalized
   std::array<ReadyLaunch, kMostLaunches> ready;
-  Problem problem;  // normalized
-  std::size_t workspace_bytes = 0;
 
+  std::size_t workspace_bytes = 0;
   std::shared_ptr<DeviceBackend> backend;
   std::vector<PlannedLaunch> launches;  // in order
 };

@@ -162,8 +162,7 @@ std::vector<Choice> selectable(const Target& target, const Templates& templates)
       for (const DTypeInfo& type : dtypes()) {
         const Templates list = eligible(templates, operation, type.dtype, {}, target);
         if (list.empty()) continue;
-        for (ShapeClass shape :
-             {ShapeClass::tiny, ShapeClass::tall, ShapeClass::wide, ShapeClass::large}) {
+        for (ShapeClass shape : kShapeClasses) {
           const std::vector<Choice> choices = offered(list, type.dtype, shape, target);
           all.insert(all.end(), choices.begin(), choices.end());
         }

@@ -69,9 +69,12 @@ std::size_t hash_value(const Problem& problem);
 // extents and for a leading dimension under its row's length, with both values.
 GemmProblem normalized(GemmProblem problem);
 
-// What a selection table distinguishes. Tiny: too few outputs to fill a large GPU. Tall and wide:
-// one extent of D eight times the other or more. Large: the rest.
-enum class ShapeClass : std::uint8_t { tiny, tall, wide, large };
+// What a selection table distinguishes. Tiny: too few outputs to fill a large GPU. Narrow: one
+// extent of D is 16 or less, so that wider tiles would be mostly empty. Tall and wide: one extent
+// eight times the other or more. Large: the rest. An Add is tiny up to 2^18 elements, else large.
+enum class ShapeClass : std::uint8_t { tiny, narrow, tall, wide, large };
+inline constexpr std::array kShapeClasses{ShapeClass::tiny, ShapeClass::narrow, ShapeClass::tall,
+                                          ShapeClass::wide, ShapeClass::large};
 ShapeClass shape_class(const Problem& problem);
 std::string_view to_string(ShapeClass shape);
 
