@@ -164,6 +164,33 @@ TEST_SUITE("nvrtc") {
   }
 }
 
+#ifdef TILEC_FAKE_CUDA_DIR
+TEST_SUITE("nvrtc") {
+  TEST_CASE("run on a GPU whose kernels do nothing: timed in batches, and found wrong") {
+    Sandbox sandbox;
+    if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
+    sandbox.set("LD_LIBRARY_PATH", TILEC_FAKE_CUDA_DIR);
+    const json info = sandbox.json({"info"});
+    CHECK(info["cuda"]["devices"][0]["facts"]["target"] == "sm_90a");
+    for (const std::vector<std::string>& problem :
+         {std::vector<std::string>{"gemm", "40", "50", "60", "--beta", "1"}, {"add", "1000"}}) {
+      std::vector<std::string> arguments{"run"};
+      arguments.insert(arguments.end(), problem.begin(), problem.end());
+      CHECK(sandbox.tilec(arguments).status == 0);
+      arguments.emplace_back("--check");
+      const Ran ran = sandbox.tilec(arguments);
+      CHECK(ran.status == 1);
+      CHECK(contains(ran.err, "the result is wrong"));
+      const json report = sandbox.json(arguments);
+      CHECK(report["error"]["kind"] == "check");
+      CHECK(report["check"]["wrong"] == report["check"]["elements"]);
+      CHECK(report["run"]["launches_per_sample"].get<int>() > 1);
+      CHECK(report["origin"] == "disk");
+    }
+  }
+}
+#endif
+
 TEST_SUITE("host") {
   TEST_CASE("build for the host device, then run from the cache") {
     const Sandbox sandbox;

@@ -214,7 +214,7 @@ std::string Verdict::text() const {
     std::snprintf(line.data(), line.size(), format, values...);
     return std::string(line.data());
   };
-  std::string text = ok ? "ok: " : "WRONG: ";
+  std::string text = ok ? "ok: " : "wrong: ";
   if (checked < elements) {
     text += print("a sample of %lld of ", static_cast<long long>(checked));
   }
