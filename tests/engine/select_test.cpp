@@ -195,10 +195,21 @@ TEST_SUITE("cpu") {
   }
 
   TEST_CASE("select: a candidate that a target can't have is passed over") {
-    // 64×64 tiles of double do not fit the shared memory of a T4.
     const GemmProblem problem = gemm(4096, 4096, 4096, f64);
-    const int on_t4 = integer(best(problem, {}, Target::parse("sm_75")).parameters, "TILE");
-    CHECK(on_t4 < integer(best(problem).parameters, "TILE"));
+    KernelTemplate roomy = small_gemm("roomy");
+    roomy.why_not = [](DType, const Parameters& parameters, const Target& target) {
+      const int needed = integer(parameters, "NUMBER");
+      return needed <= target.max_shared_bytes() ? "" : std::to_string(needed) + " bytes";
+    };
+    roomy.candidates = {
+        {.shape = ShapeClass::large, .parameters = {{"NUMBER", 100000}}, .preference = 20},
+        {.shape = ShapeClass::large, .parameters = {{"NUMBER", 50000}}, .preference = 10}};
+    Templates only{std::make_shared<const KernelTemplate>(roomy)};
+    const auto number = [&](const char* target) {
+      return integer(select(problem, {}, Target::parse(target), only).front().parameters, "NUMBER");
+    };
+    CHECK(number("sm_80") == 100000);
+    CHECK(number("sm_75") == 50000);
     KernelTemplate kernel = small_gemm("picky");
     kernel.candidates = {{.shape = ShapeClass::large, .parameters = {{"NUMBER", -1}}}};
     Templates alone{std::make_shared<const KernelTemplate>(kernel)};
@@ -252,7 +263,11 @@ TEST_SUITE("cpu") {
     for (std::size_t i = 0; i < list.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) CHECK_FALSE(list[i] == list[j]);
     }
-    CHECK(list.size() == 6 * dtypes().size());
+    std::set<std::string> all;
+    for (const Choice& choice : selectable(Target::parse("sm_90a"), shipped())) {
+      all.insert(text(choice));
+    }
+    CHECK(list.size() == all.size());
   }
 }
 
