@@ -2,15 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "tests/kernels/catalog_tables.h"
+#include "tests/kernels/element_types.h"
 #include "tests/support/skip.h"
-
-TYPE_TO_STRING_AS("f32", float);
-TYPE_TO_STRING_AS("f64", double);
-TYPE_TO_STRING_AS("f16", tilec::float16);
-TYPE_TO_STRING_AS("bf16", tilec::bfloat16);
-TYPE_TO_STRING_AS("s32", std::int32_t);
-
-#define TILEC_ELEMENT_TYPES float, double, float16, bfloat16, std::int32_t
 
 namespace tilec::test {
 namespace {
