@@ -22,4 +22,5 @@ configure_package_config_file(tools/cmake/tilec-config.cmake.in ${PROJECT_BINARY
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tilec-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tilec-config.cmake ${PROJECT_BINARY_DIR}/tilec-config-version.cmake
+              tools/cmake/embed_kernels.cmake
         DESTINATION ${package_dir})
