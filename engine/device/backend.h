@@ -24,6 +24,9 @@ struct KernelImage {
 class LoadedKernel {
  public:
   virtual ~LoadedKernel() = default;
+  // What the device knows of it, for images that don't tell; 0: nothing.
+  virtual int registers() const { return 0; }
+  virtual int static_shared_bytes() const { return 0; }
 };
 
 class DeviceBackend {

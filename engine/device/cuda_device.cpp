@@ -15,8 +15,12 @@ namespace {
 
 // Never unloaded by its destructor: a captured graph may still hold it.
 struct CudaKernel : LoadedKernel {
+  int registers() const override { return register_count; }
+  int static_shared_bytes() const override { return static_bytes; }
+
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
+  int register_count = 0, static_bytes = 0;
   int shared_bytes = 0;  // dynamic, that it is ready for
 };
 
@@ -175,6 +179,13 @@ class CudaDevice final : public DeviceBackend {
     return value;
   }
 
+  int attribute(const CudaKernel& kernel, CUfunction_attribute which) const {
+    int value = 0;
+    driver_.check(driver_.kernel_get_attribute(&value, which, kernel.kernel, device_),
+                  "cuKernelGetAttribute");
+    return value;
+  }
+
   void read_facts(const char* device_name) {
     const int sm = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                    attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -211,6 +222,8 @@ class CudaDevice final : public DeviceBackend {
       // Asking for the function loads the kernel into this context now, so that no launch waits.
       CUfunction function = nullptr;
       expect(driver_.kernel_get_function(&function, kernel->kernel), "cuKernelGetFunction");
+      kernel->register_count = attribute(*kernel, CU_FUNC_ATTRIBUTE_NUM_REGS);
+      kernel->static_bytes = attribute(*kernel, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
     } catch (...) {
       driver_.library_unload(kernel->library);
       throw;

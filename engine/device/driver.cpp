@@ -54,6 +54,7 @@ void find_all(GetProcAddress get, Driver& driver) {
   find(get, "cuLibraryUnload", driver.library_unload);
   find(get, "cuLibraryGetKernel", driver.library_get_kernel);
   find(get, "cuKernelGetFunction", driver.kernel_get_function);
+  find(get, "cuKernelGetAttribute", driver.kernel_get_attribute);
   find(get, "cuKernelSetAttribute", driver.kernel_set_attribute);
   find(get, "cuLaunchKernel", driver.launch_kernel);
   find(get, "cuMemAlloc", driver.mem_alloc);

@@ -41,6 +41,7 @@ class Driver {
   decltype(&::cuLibraryUnload) library_unload = nullptr;
   decltype(&::cuLibraryGetKernel) library_get_kernel = nullptr;
   decltype(&::cuKernelGetFunction) kernel_get_function = nullptr;
+  decltype(&::cuKernelGetAttribute) kernel_get_attribute = nullptr;
   decltype(&::cuKernelSetAttribute) kernel_set_attribute = nullptr;
   decltype(&::cuLaunchKernel) launch_kernel = nullptr;
   decltype(&::cuMemAlloc) mem_alloc = nullptr;

@@ -119,6 +119,10 @@ KernelTable::Shared KernelTable::load(const KernelRequest& request, const Obtain
        .message = fmt::format("{} (built by {})", request.compile.name, artifact.builder),
        .bytes = artifact.image},
       shared_bytes);
+  if (kernel.entry.registers == 0 && kernel.loaded != nullptr) {  // PTX: the driver compiled it
+    kernel.entry.registers = kernel.loaded->registers();
+    kernel.entry.static_shared_bytes = kernel.loaded->static_shared_bytes();
+  }
   return std::make_shared<const Kernel>(std::move(kernel));
 }
 

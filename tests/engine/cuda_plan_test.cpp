@@ -578,12 +578,14 @@ TEST_SUITE("cpu tsan") {
     const GemmProblem problem{.M = 8, .N = 8, .K = 8};
     publish_made_up(stocked.engine, problem, {}, {.tag = "cubin"});
     const Engine for_ptx(offline("compute_80"), stocked.engine.options());
-    publish_made_up(for_ptx, problem, {}, {.tag = "ptx"});
+    publish_made_up(for_ptx, problem, {}, {.tag = "ptx", .registers = 0});
     fake_cuda::reject("cubin", CUDA_ERROR_NO_BINARY_FOR_GPU);
     const Gemm gemm = stocked.engine.plan(problem);
     fake_cuda::reset();
     CHECK(gemm.info().launches[0].target == "compute_80");
     CHECK(gemm.key() == for_ptx.preview(problem).key);
+    CHECK(gemm.info().launches[0].registers == 48);  // asked of the driver
+    CHECK(gemm.info().launches[0].static_shared_bytes == 1024);
     gemm.run(whole());
   }
 
@@ -647,6 +649,35 @@ TEST_SUITE("cpu tsan") {
     stocked.engine.plan(999, 999, 9);
   }
 
+  TEST_CASE("cuda plan: a template replaced while others plan with it") {
+    const Stocked stocked;
+    const AddProblem problem{.shape = {8}};
+    const PlanOptions named{.template_name = "small_add"};
+    const KernelTemplate versions[] = {small_add("small_add", "// 0"),
+                                       small_add("small_add", "// 1")};
+    std::vector<std::string> keys;
+    for (const KernelTemplate& version : versions) {
+      stocked.engine.register_template(version);
+      keys.push_back(stocked.plan(problem, named).key());
+    }
+    std::vector<std::thread> threads;
+    std::atomic<bool> stop{false};
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        while (!stop) stocked.engine.plan(problem, named).run({at(kA), at(kB), at(kC)});
+      });
+    }
+    for (std::size_t i = 0; i < 50; ++i) {
+      stocked.engine.register_template(versions[i % 2]);
+      // From now on, whatever the others were planning meanwhile.
+      for (int plan = 0; plan < 5; ++plan) {
+        CHECK(stocked.engine.plan(problem, named).key() == keys[i % 2]);
+      }
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+  }
+
   TEST_CASE("cuda plan: a template replaced under its name serves new plans") {
     const Stocked stocked;
     const PlanOptions named{.template_name = "small_add"};
@@ -664,6 +695,36 @@ TEST_SUITE("cpu tsan") {
     }
     CHECK(count == 1);
     CHECK(stocked.engine.templates().size() == catalog().size() + 1);
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("cuda plan: a program that never repeats a shape") {
+    const Stocked stocked;
+    const PlanOptions named{.template_name = "gemm_naive"};
+    const Gemm first = stocked.plan({.M = 1, .N = 8, .K = 8}, named);
+    for (std::int64_t M = 2; M < 70000; ++M) {
+      stocked.engine.plan(GemmProblem{.M = M, .N = 8, .K = 8}, named);
+    }
+    CHECK(stocked.engine.plan(GemmProblem{.M = 1, .N = 8, .K = 8}, named).key() == first.key());
+    CHECK(stocked.engine.stats().hits.at("own") == 1);
+  }
+}
+
+TEST_SUITE("nvrtc") {
+  TEST_CASE("cuda plan: compiled by NVRTC, which finds the same driver") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Options options = options_in(folder.path());
+    const Engine engine(Device::cuda(0), options);
+    fake_cuda::begin_capture();  // in the midst of a capture, too
+    const Add add = engine.plan(AddProblem{.shape = {100}});
+    CHECK(fake_cuda::end_capture());
+    CHECK(add.origin() == Origin::compiler);
+    CHECK(add.info().launches[0].target == "sm_90");
+    fake_cuda::reset();
+    add.run({at(kA), at(kB), at(kC)});
+    CHECK(fake_cuda::launches().size() == 1);
   }
 }
 

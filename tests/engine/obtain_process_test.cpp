@@ -200,6 +200,25 @@ TEST_SUITE("nvrtc") {
     CHECK(contains(value(ended, "problem"), "tilec-cache-54321"));
   }
 
+  TEST_CASE("processes: a forked child goes on planning with its parent's engine") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Engine engine(offline(), options_in(folder.path()));
+    engine.register_template(small_add());
+    const auto plan = [&](int number) {
+      return engine.plan(AddProblem{.shape = {8}},
+                         {.template_name = "small_add", .parameters = {{"NUMBER", number}}});
+    };
+    plan(1);
+    CHECK(in_child([&] {
+            const bool good =
+                plan(1).origin() == Origin::memory && plan(2).origin() == Origin::compiler;
+            return good ? 0 : 1;
+          }) == 0);
+    CHECK(plan(2).origin() == Origin::disk);
+    CHECK(plan(3).origin() == Origin::compiler);
+  }
+
   TEST_CASE("processes: an engine and plans that are static objects end in silence") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;

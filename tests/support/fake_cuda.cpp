@@ -362,6 +362,13 @@ CUresult kernel_get_function(CUfunction* function, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
+// Every kernel has 48 registers and a kilobyte of static shared memory.
+CUresult kernel_get_attribute(int* value, CUfunction_attribute which, CUkernel, CUdevice) {
+  Entered call("cuKernelGetAttribute");
+  *value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 48 : 1024;
+  return call.result();
+}
+
 CUresult kernel_set_attribute(CUfunction_attribute which, int value, CUkernel kernel,
                               CUdevice device) {
   Entered call("cuKernelSetAttribute");
@@ -484,6 +491,7 @@ const std::vector<EntryPoint>& entry_points() {
       entry("cuLibraryUnload", 12000, library_unload),
       entry("cuLibraryGetKernel", 12000, library_get_kernel),
       entry("cuKernelGetFunction", 12000, kernel_get_function),
+      entry("cuKernelGetAttribute", 12000, kernel_get_attribute),
       entry("cuKernelSetAttribute", 12000, kernel_set_attribute),
       entry("cuLaunchKernel", 4000, launch_kernel),
       entry("cuMemAlloc", 3020, mem_alloc),
