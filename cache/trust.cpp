@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <system_error>
 
 namespace tilec::cache {
@@ -22,8 +24,25 @@ bool writable_by_others(const struct stat& info) {
   return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !private_group);
 }
 
+// In a rootless container or a sandbox (a user namespace), all owners from outside show as one
+// number that nobody inside has: root's folders too. True if the number is that, and can be nobody
+// inside.
+bool is_from_outside(uid_t user) {
+  std::ifstream overflow("/proc/sys/kernel/overflowuid");
+  uid_t outside = 65534;
+  overflow >> outside;
+  if (user != outside) return false;
+  std::ifstream map("/proc/self/uid_map");
+  bool read = false;
+  for (std::uint64_t inside, behind, count; map >> inside >> behind >> count;) {
+    read = true;
+    if (user >= inside && user - inside < count) return false;
+  }
+  return read;
+}
+
 std::string distrust_parent(const struct stat& info) {
-  if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+  if (info.st_uid != 0 && info.st_uid != ::geteuid() && !is_from_outside(info.st_uid)) {
     return "belongs to user " + std::to_string(info.st_uid);
   }
   if (writable_by_others(info) && (info.st_mode & S_ISVTX) == 0) {

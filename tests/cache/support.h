@@ -66,6 +66,10 @@ int as_user(unsigned user, const std::function<int()>& body);
 int as_user(unsigned user, unsigned group, const std::function<int()>& body);
 bool is_root();
 
+// This process becomes the only user in a namespace of its own, where root's files seem nobody's.
+// False where that can't be had.
+bool enter_user_namespace();
+
 // In a child whose `folder` is a file system of its own of so many bytes. -1 where that can't be
 // had.
 int on_small_disk(const fs::path& folder, std::size_t bytes, const std::function<int()>& body);

@@ -202,6 +202,36 @@ TEST_SUITE("cpu") {
           }) == 0);
   }
 
+  TEST_CASE("a rootless container, where root's folders seem nobody's") {
+    TemporaryFolder folder;
+    constexpr int no_namespace = 200;
+    const auto body = [&] {
+      if (!enter_user_namespace()) return no_namespace;
+      struct stat info {};
+      if (::stat("/", &info) != 0 || info.st_uid == 0) return no_namespace;
+      const Store store(quick(folder / "cache"));
+      if (!store.problems().empty()) return 1;
+      if (!store.publish(key_of(1), cubin_metadata(), cubin()) || !store.look_up(key_of(1)))
+        return 2;
+      // Only for what lies above: a cache of the outside's is a stranger's.
+      StoreOptions outside;
+      outside.read_only_roots = {"/"};
+      return Store(outside).problems().size() == 1 ? 0 : 3;
+    };
+    if (is_root()) give(folder.path(), alice, alice, 0755);
+    const int result = is_root() ? as_user(alice, body) : in_child(body);
+    if (result == no_namespace) return tilec::test::skip("no user namespaces here");
+    CHECK(result == 0);
+  }
+
+  TEST_CASE("nobody is a stranger where there is no namespace") {
+    if (!is_root()) return tilec::test::skip("needs root, to give a folder away");
+    AlicesCache cache;
+    give(cache.folder / "home", 65534, 65534, 0755);
+    CHECK(as_user(alice, [&] { return has_problem(Store(quick(cache.root)), "65534") ? 0 : 1; }) ==
+          0);
+  }
+
   TEST_CASE("root does not write into a user's cache") {
     if (!is_root()) return tilec::test::skip("needs root");
     AlicesCache cache;
