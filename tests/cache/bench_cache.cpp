@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "entry_format.h"
 #include "support.h"
 
 namespace tilec::cache::test {
@@ -38,10 +39,17 @@ void require(bool condition, const char* what) {
   std::exit(1);
 }
 
+// The first as publishing does it; the others the short way, which takes minutes less.
 void fill(const Store& store, unsigned count) {
-  for (unsigned number = 0; number < count; ++number) {
-    require(static_cast<bool>(store.publish(key_of(number), cubin_metadata(), cubin(1000, number))),
-            "publish");
+  const fs::path root = store.options().root;
+  require(static_cast<bool>(store.publish(key_of(0), cubin_metadata(), cubin(1000, 0))), "publish");
+  for (unsigned number = 1; number < count; ++number) {
+    const fs::path path = entry_path(root, key_of(number));
+    const Bytes payload = cubin(1000, number);
+    Bytes entry = encode_entry_head(key_of(number), cubin_metadata(), payload);
+    entry.insert(entry.end(), payload.begin(), payload.end());
+    fs::create_directory(path.parent_path());
+    write_file(path, entry);
   }
 }
 
