@@ -18,7 +18,8 @@ endforeach()
 
 install(EXPORT tilec_targets NAMESPACE tilec:: DESTINATION ${package_dir})
 configure_package_config_file(tools/cmake/tilec-config.cmake.in ${PROJECT_BINARY_DIR}/tilec-config.cmake
-                              INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+                              INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_BINDIR
+                              NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tilec-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tilec-config.cmake ${PROJECT_BINARY_DIR}/tilec-config-version.cmake
