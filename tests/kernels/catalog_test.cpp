@@ -42,8 +42,10 @@ TEST_SUITE("cpu") {
         }
       }
     }
-    CHECK(names == std::set<std::string>{"gemm_naive", "gemm_regn", "add_elementwise", "add_tiled",
-                                         "add_block_tiled"});
+    for (const char* name :
+         {"gemm_naive", "gemm_regn", "add_elementwise", "add_tiled", "add_block_tiled"}) {
+      CHECK(names.contains(name));
+    }
     std::set<std::string> headers;
     for (const Header& header : device_headers()) {
       CHECK(headers.insert(header.name).second);

@@ -130,6 +130,59 @@ void expect_wrapping(const NamedEngine& named) {
   }
 }
 
+// Rows more than 2^31 elements apart, in memory that is mostly never touched.
+void run_far_rows(const NamedEngine& named) {
+  constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 7, M = 2, N = 3, K = 2;
+  const Device& device = named.engine.device();
+  const GemmProblem far{
+      .M = M, .N = N, .K = K, .a = f16, .lda = kFar, .ldb = kFar, .ldc = kFar, .ldd = kFar};
+  const GemmProblem packed{.M = M, .N = N, .K = K, .a = f16};
+  const auto a = reference::random_array(f16, M * K, 1), b = reference::random_array(f16, K * N, 2),
+             c = reference::random_array(f16, M * N, 3);
+  const auto spread = [&](const std::vector<std::byte>& rows, std::int64_t columns) {
+    DeviceBuffer<float16> far_apart(device, kFar + N);
+    const std::size_t bytes = static_cast<std::size_t>(columns) * 2;
+    device.copy_to_device(far_apart.data(), rows.data(), bytes);
+    device.copy_to_device(far_apart.data() + kFar, rows.data() + bytes, bytes);
+    return far_apart;
+  };
+  const DeviceBuffer<float16> on_device_a = spread(a, K), on_device_b = spread(b, N),
+                              on_device_c = spread(c, N), d(device, kFar + N);
+  for (const char* name : {"gemm_naive", "gemm_regn"}) {
+    named.engine.plan(far, {.template_name = name})
+        .run(GemmArguments{.a = on_device_a.data(),
+                           .b = on_device_b.data(),
+                           .c = on_device_c.data(),
+                           .d = d.data(),
+                           .beta = 1.0f});
+    device.synchronize();
+    std::vector<std::byte> result(M * N * 2);
+    device.copy_to_host(result.data(), d.data(), N * 2);
+    device.copy_to_host(result.data() + N * 2, d.data() + kFar, N * 2);
+    const reference::Verdict verdict = reference::check_gemm(
+        packed, f32, {.a = a.data(), .b = b.data(), .c = c.data(), .beta = 1}, result.data());
+    CHECK_MESSAGE(verdict.ok, name, " on ", named.name, ": ", verdict.text());
+  }
+}
+
+// Nothing depends on the order in which blocks and threads happen to run.
+void run_repeatedly(const NamedEngine& named, int times) {
+  constexpr std::int64_t M = 130, N = 70, K = 200;
+  const Device& device = named.engine.device();
+  const auto a = reference::random_array(f32, M * K, 1), b = reference::random_array(f32, K * N, 2);
+  const DeviceBuffer<std::byte> on_device_a(device, std::span<const std::byte>(a)),
+      on_device_b(device, std::span<const std::byte>(b)), d(device, M * N * 4);
+  const Gemm plan = named.engine.plan(GemmProblem{.M = M, .N = N, .K = K}, regn({{"TILE", 16}}));
+  std::vector<std::byte> first;
+  for (int i = 0; i < times; ++i) {
+    device.fill(d.data(), 0xFF, d.size());
+    plan.run(GemmArguments{.a = on_device_a.data(), .b = on_device_b.data(), .d = d.data()});
+    device.synchronize();
+    if (i == 0) first = d.to_host();
+    CHECK(d.to_host() == first);
+  }
+}
+
 TEST_SUITE("host") {
   TEST_CASE("edges on the host device") {
     run_rows(host_engines());
@@ -141,6 +194,13 @@ TEST_SUITE("host") {
   }
   TEST_CASE("surplus blocks do nothing, on the host device") {
     run_with_surplus_blocks(host_engines().front());
+  }
+  TEST_CASE("every run gives the same bits, on the host device") {
+    for (const NamedEngine& named : host_engines()) run_repeatedly(named, 3);
+  }
+  TEST_CASE("rows far apart on the host device") {
+    // A sanitizer's shadow of so much memory is not free.
+    if (!sanitized) run_far_rows(host_engines().front());
   }
 }
 
@@ -200,6 +260,7 @@ TEST_SUITE("gpu") {
     for (const DType T : {f32, f64, f16, bf16, s32}) expect_exact_ones(gpu.engines.front(), T);
     expect_wrapping(gpu.engines.front());
     run_with_surplus_blocks(gpu.engines.front());
+    run_repeatedly(gpu.engines.front(), 100);
   }
   TEST_CASE("more than 2^31 elements on a GPU") {
     const GpuEngines gpu = gpu_engines();
@@ -218,6 +279,7 @@ TEST_SUITE("gpu") {
     for (const char* name : {"add_elementwise", "add_tiled", "add_block_tiled"}) {
       run_large_add(engine, {.template_name = name});
     }
+    run_far_rows(gpu.engines.front());
   }
 }
 

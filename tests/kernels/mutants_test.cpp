@@ -119,6 +119,12 @@ std::vector<Alteration> alterations(const KernelTemplate& shipped) {
   return list;
 }
 
+// The template that an explanation speaks of.
+std::string template_of(const Explanation& explained) {
+  const std::size_t in = explained.subject.rfind(" in ");
+  return in == std::string::npos ? explained.subject : explained.subject.substr(in + 4);
+}
+
 void hunt(Operation operation) {
   const Trials trials;
   std::set<std::string> survivors, known;
@@ -157,6 +163,14 @@ void hunt(Operation operation) {
             << " did not compile\n";
   CHECK(tried > 50);
   CHECK(invalid * 4 < tried);
+}
+
+TEST_CASE("survivors are explained, and of templates that exist" * doctest::test_suite("cpu")) {
+  for (const Explanation& explained : explanations()) {
+    CHECK_MESSAGE(!explained.why.empty(), "no reason: ", explained.place());
+    CHECK_MESSAGE(std::ranges::count(catalog(), template_of(explained), &KernelTemplate::name) == 1,
+                  "no such template: ", explained.place());
+  }
 }
 
 TEST_SUITE("host") {
