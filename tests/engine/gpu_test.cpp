@@ -169,11 +169,11 @@ TEST_SUITE("gpu") {
       REQUIRE(gpu.stream_end_capture(stream, &graph) == CUDA_SUCCESS);
       CHECK_FALSE(sum.done());
       fixture.reset();
+      REQUIRE(gpu.ctx_set_current(gpu.primary()) == CUDA_SUCCESS);
       CUgraphExec executable = nullptr;
       REQUIRE(gpu.graph_instantiate(&executable, graph, 0) == CUDA_SUCCESS);
       for (int replay = 0; replay < 3; ++replay) {
         sum.clear(device);
-        REQUIRE(gpu.ctx_set_current(gpu.primary()) == CUDA_SUCCESS);
         REQUIRE(gpu.graph_launch(executable, stream) == CUDA_SUCCESS);
         stream.synchronize();
         CHECK(sum.done());
