@@ -40,8 +40,19 @@ std::map<std::string, std::string> texts(const Parameters& parameters) {
   return texts;
 }
 
+// "own", the folder of a read-only root, the file of a bundle, or "embedded".
 std::string root_name(const cache::Entry& entry) {
-  return entry.origin == cache::Origin::own_root ? std::string("own") : entry.path.string();
+  switch (entry.origin) {
+    case cache::Origin::own_root:
+      return "own";
+    case cache::Origin::read_only_root:  // an entry lies in one of its root's folders
+      return entry.path.parent_path().parent_path().string();
+    case cache::Origin::bundle:
+      return entry.path.string();
+    case cache::Origin::embedded_bundle:
+      break;
+  }
+  return "embedded";
 }
 
 KernelRequest retargeted(KernelRequest request, const Target& target) {

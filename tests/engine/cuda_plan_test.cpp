@@ -726,6 +726,23 @@ TEST_SUITE("nvrtc") {
     add.run({at(kA), at(kB), at(kC)});
     CHECK(fake_cuda::launches().size() == 1);
   }
+
+  TEST_CASE("cuda plan: what was compiled here and is rejected names both versions") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Engine engine(Device::cuda(0), options_in(folder.path()));
+    fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    const PlanOptions named{.template_name = "add_tiled", .parameters = {{"TILE", 4}}};
+    const Error error = error_of([&] { engine.plan(AddProblem{.shape = {100}}, named); });
+    fake_cuda::reset();
+    CHECK(error.kind() == ErrorKind::driver);
+    CHECK(contains(error.what(), "the CUDA driver (13.0) does not take add_tiled"));
+    CHECK(contains(error.what(), "built by nvrtc-1"));
+    CHECK(contains(error.what(), "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"));
+    CHECK(engine.stats().compiles == 1);
+    engine.plan(AddProblem{.shape = {100}}, named);
+    CHECK(engine.stats().compiles == 1);  // it is in the cache; another driver may take it
+  }
 }
 
 }  // namespace

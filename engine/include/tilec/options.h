@@ -66,10 +66,11 @@ struct TILEC_EXPORT Options {
   std::shared_ptr<spdlog::logger> logger;
 
   // The defaults, with TILEC_CACHE_DIR (else XDG_CACHE_HOME/tilec, else HOME/.cache/tilec),
-  // TILEC_CACHE_POLICY, TILEC_CACHE_MAX_BYTES, TILEC_CACHE_ROOTS, TILEC_CACHE_BUNDLES (both lists
-  // separated by ':'), TILEC_CACHE_TRUST_SHARED, TILEC_NVRTC, CUDA_HOME, CUDA_PATH,
-  // TILEC_HOST_COMPILER, TILEC_DUMP_DIR and TILEC_RECORD. Throws Error{invalid_argument} for a
-  // value that can't be read. The only place where tilec reads the environment.
+  // TILEC_CACHE_POLICY, TILEC_CACHE_MAX_BYTES, TILEC_CACHE_ROOTS, TILEC_CACHE_BUNDLES,
+  // TILEC_CACHE_TRUST_SHARED (these three are lists separated by ':'), TILEC_REQUIRE_BUILDER,
+  // TILEC_NVRTC, CUDA_HOME, CUDA_PATH, TILEC_HOST_COMPILER, TILEC_DUMP_DIR and TILEC_RECORD. Throws
+  // Error{invalid_argument} for a value that can't be read. The only place where tilec reads the
+  // environment.
   static Options from_env();
 };
 
