@@ -24,7 +24,7 @@ constexpr const char* usage_file = "usage";
 constexpr const char* sweep_lock = "sweep";
 constexpr std::array<std::uint8_t, 8> usage_magic = {0x8e, 'T', 'L', 'C', 'U', '\r', '\n', 1};
 constexpr std::size_t usage_head_bytes = 16;  // magic, u32 next shard, u32 zero
-constexpr std::size_t usage_bytes = usage_head_bytes + shard_count * 8;
+constexpr std::size_t usage_bytes = usage_head_bytes + std::size_t{8} * shard_count;
 constexpr std::size_t step_entries = 4096;
 
 // A writer needs seconds. Where locks can't tell whether it lives, a temporary file must be older.
