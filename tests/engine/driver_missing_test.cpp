@@ -8,6 +8,7 @@ namespace {
 std::vector<std::string> errors(const fs::path& folder, const std::string& fake = {}) {
   Environment environment{{"LD_LIBRARY_PATH", folder.string()},
                           {"FAKE_CUDA", fake},
+                          {"TILEC_CACHE_POLICY", "off"},
                           {"CUDA_VISIBLE_DEVICES", std::nullopt}};
   const Ended ended = run({.arguments = {"cuda"}, .environment = environment});
   CHECK(ended.status == 0);

@@ -1,0 +1,130 @@
+// Which image of a kernel is loaded where the driver rejects some. Over a made-up driver.
+#include "stocked.h"
+
+namespace tilec::test {
+namespace {
+
+TEST_SUITE("cpu tsan") {
+  TEST_CASE("cuda image: a rejected image gives way to the next builder's") {
+    const Stocked stocked;
+    const GemmProblem problem{.M = 8, .N = 8, .K = 8};
+    publish_made_up(stocked.engine, problem, {}, {.builder = "nvrtc-12.8.93", .tag = "old one"});
+    publish_made_up(stocked.engine, problem, {}, {.builder = "nvrtc-13.9.1", .tag = "too new"});
+    fake_cuda::reject("too new", CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    const Gemm gemm = stocked.engine.plan(problem);
+    CHECK(gemm.info().launches[0].builder == "nvrtc-12.8.93");
+    const std::string warnings = stocked.messages.all_warnings();
+    CHECK(contains(warnings, "the CUDA driver (13.0) does not take"));
+    CHECK(contains(warnings, "built by nvrtc-13.9.1"));
+    CHECK(entries_in(stocked.folder / "cache").size() == 2);  // another driver may take it
+
+    fake_cuda::reject("old one", CUDA_ERROR_NO_BINARY_FOR_GPU);
+    stocked.engine.trim();
+    const Gemm kept = gemm;
+    const Engine other(Device::cuda(0), stocked.engine.options());
+    fake_cuda::reset();
+    CHECK(other.plan(problem).info().launches[0].builder == "nvrtc-13.9.1");
+  }
+
+  TEST_CASE("cuda image: every image rejected, and nothing to compile with") {
+    for (const CachePolicy policy : {CachePolicy::normal, CachePolicy::must_hit}) {
+      Options options;
+      options.cache_policy = policy;
+      const Stocked stocked(options);
+      const GemmProblem problem{.M = 8, .N = 8, .K = 8};
+      publish_made_up(stocked.engine, problem, {}, {.tag = "bad"});
+      fake_cuda::reject("bad", CUDA_ERROR_INVALID_IMAGE);
+      const Error error = error_of([&] { stocked.engine.plan(problem); });
+      if (policy == CachePolicy::normal) {
+        CHECK(error.kind() == ErrorKind::unsupported);
+        CHECK(contains(error.what(), "/nowhere/libnvrtc.so"));
+      } else {
+        CHECK(error.kind() == ErrorKind::cache_miss);
+      }
+      CHECK(contains(stocked.messages.all_warnings(), "CUDA_ERROR_INVALID_IMAGE"));
+      fake_cuda::reset();
+      stocked.engine.plan(problem);  // the failure was not kept
+    }
+  }
+
+  TEST_CASE("cuda image: PTX of the same builder stands in for a cubin that is rejected") {
+    Options options;
+    options.cache_policy = CachePolicy::must_hit;
+    const Stocked stocked(options);
+    const GemmProblem problem{.M = 8, .N = 8, .K = 8};
+    publish_made_up(stocked.engine, problem, {}, {.tag = "cubin"});
+    const Engine for_ptx(offline("compute_80"), stocked.engine.options());
+    publish_made_up(for_ptx, problem, {}, {.tag = "ptx", .registers = 0});
+    fake_cuda::reject("cubin", CUDA_ERROR_NO_BINARY_FOR_GPU);
+    const Gemm gemm = stocked.engine.plan(problem);
+    fake_cuda::reset();
+    CHECK(gemm.info().launches[0].target == "compute_80");
+    CHECK(gemm.key() == for_ptx.preview(problem).key);
+    CHECK(gemm.info().launches[0].registers == 48);  // asked of the driver
+    CHECK(gemm.info().launches[0].static_shared_bytes == 1024);
+    gemm.run(whole());
+  }
+
+  TEST_CASE("cuda image: under must_hit the best that is present is the choice") {
+    Options options;
+    options.cache_policy = CachePolicy::must_hit;
+    const Stocked stocked(options);
+    KernelTemplate kernel = small_gemm("choosy");
+    for (int number = 1; number <= 4; ++number) {
+      kernel.candidates.push_back({.shape = ShapeClass::tiny,
+                                   .parameters = {{"NUMBER", number}},
+                                   .preference = 100 + number});
+    }
+    stocked.engine.register_template(kernel);
+    const GemmProblem problem{.M = 8, .N = 8, .K = 8};
+    const Error error = error_of([&] { stocked.engine.plan(problem); });
+    CHECK(error.kind() == ErrorKind::cache_miss);
+    CHECK_MESSAGE(contains(error.what(), "NUMBER=4"), error.what());  // what it wanted most
+    CHECK(contains(error.what(), "nothing of this template was ever built here"));
+    const auto named = [](int number) {
+      return PlanOptions{.template_name = "choosy", .parameters = {{"NUMBER", number}}};
+    };
+    publish_made_up(stocked.engine, problem, named(1));
+    publish_made_up(stocked.engine, problem, named(3));
+    CHECK(describe(stocked.engine.plan(problem).info().launches[0].parameters) == "NUMBER=3");
+    CHECK(error_of([&] { stocked.engine.plan(problem, named(2)); }).kind() ==
+          ErrorKind::cache_miss);
+  }
+}
+
+TEST_SUITE("nvrtc") {
+  TEST_CASE("cuda image: compiled by NVRTC, which finds the same driver") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Options options = options_in(folder.path());
+    const Engine engine(Device::cuda(0), options);
+    fake_cuda::begin_capture();  // in the midst of a capture, too
+    const Add add = engine.plan(AddProblem{.shape = {100}});
+    CHECK(fake_cuda::end_capture());
+    CHECK(add.origin() == Origin::compiler);
+    CHECK(add.info().launches[0].target == "sm_90");
+    fake_cuda::reset();
+    add.run({at(kA), at(kB), at(kC)});
+    CHECK(fake_cuda::launches().size() == 1);
+  }
+
+  TEST_CASE("cuda image: what was compiled here and is rejected names both versions") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Engine engine(Device::cuda(0), options_in(folder.path()));
+    fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    const PlanOptions named{.template_name = "add_tiled", .parameters = {{"TILE", 4}}};
+    const Error error = error_of([&] { engine.plan(AddProblem{.shape = {100}}, named); });
+    fake_cuda::reset();
+    CHECK(error.kind() == ErrorKind::driver);
+    CHECK(contains(error.what(), "the CUDA driver (13.0) does not take add_tiled"));
+    CHECK(contains(error.what(), "built by nvrtc-1"));
+    CHECK(contains(error.what(), "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"));
+    CHECK(engine.stats().compiles == 1);
+    engine.plan(AddProblem{.shape = {100}}, named);
+    CHECK(engine.stats().compiles == 1);  // it is in the cache; another driver may take it
+  }
+}
+
+}  // namespace
+}  // namespace tilec::test

@@ -1,0 +1,203 @@
+// What goes wrong on the way to an artifact: kernels that don't compile, damaged entries, caches
+// and dump folders that can't be used.
+#include <atomic>
+#include <thread>
+
+#include "small_engine.h"
+
+namespace tilec::test {
+namespace {
+
+TEST_SUITE("nvrtc") {
+  TEST_CASE("obtain faults: a kernel that does not compile") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    const std::string body = "\n\n  no_such_function(args.n);";
+    const Engine engine = engine_for("sm_80", options, small_add("broken", body));
+    for (const int attempt : {1, 2}) {
+      const Error error = error_of([&] { engine.plan(kProblem, small(1, "broken")); });
+      CHECK(error.kind() == ErrorKind::compile);
+      const std::string message = error.what();
+      CHECK_MESSAGE(contains(message, "broken T=f32 NUMBER=1 for sm_80 does not compile"), message);
+      CHECK(contains(message, "/tilec/broken.cu(5): error"));
+      CHECK(contains(message, "no_such_function"));
+      CHECK(contains(message, "--gpu-architecture=sm_80"));
+      CHECK(contains(message, "--std=c++20"));
+      CHECK(contains(error.log(), "/tilec/broken.cu(5): error"));
+      CHECK(engine.stats().failed_compiles == static_cast<unsigned>(attempt));
+      CHECK(engine.stats().compiles == 0);
+    }
+    CHECK(entries_in(folder.path()).empty());
+    engine.register_template(small_add("broken", ""));
+    CHECK(engine.plan(kProblem, small(1, "broken")).origin() == Origin::compiler);
+  }
+
+  TEST_CASE("obtain faults: faults that ptxas and the entry's name bring") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    const Engine engine = engine_for("sm_80", options);
+    const auto fault = [&](const KernelTemplate& kernel) {
+      engine.register_template(kernel);
+      const Error error = error_of([&] { engine.plan(kProblem, small(1, kernel.name)); });
+      CHECK(error.kind() == ErrorKind::compile);
+      return std::string(error.what());
+    };
+    const std::string shared = fault(small_add("large",
+                                               "__shared__ int all[65536]; all[threadIdx.x] = 1;"
+                                               "__syncthreads(); *(int*)args.out = all[args.n];"));
+    CHECK_MESSAGE(contains(shared, "too much shared data"), shared);
+    KernelTemplate misnamed = small_add("misnamed");
+    misnamed.entry = "elsewhere";
+    const std::string entry = fault(misnamed);
+    CHECK_MESSAGE(contains(entry, "holds no kernel called 'elsewhere' (it holds misnamed)"), entry);
+    KernelTemplate mangled = small_add("mangled");
+    mangled.source = "#include \"tilec/add_args.h\"\n__global__ void mangled(tilec::AddArgs) {}\n";
+    CHECK(contains(fault(mangled), "extern \"C\""));
+    KernelTemplate odd = small_add("odd");
+    odd.options = {"--no-such-option"};
+    CHECK(contains(fault(odd), "--no-such-option"));
+    CHECK(entries_in(folder.path()).empty());
+    CHECK(engine.stats().failed_compiles == 4);
+  }
+
+  TEST_CASE("obtain faults: a damaged entry is rebuilt, once") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Messages messages;
+    Options options = options_in(folder.path());
+    options.logger = messages.logger();
+    engine_for("sm_80", options).plan(kProblem, small());
+    const fs::path entry = entries_in(folder.path()).at(0);
+    const std::string good = read_text(entry);
+    for (const std::string& bad :
+         {good.substr(0, good.size() / 2), std::string(),
+          good.substr(0, good.size() - 9) + "?" + good.substr(good.size() - 8)}) {
+      write_text(entry, bad);
+      {
+        const Engine engine = engine_for("sm_80", options);
+        CHECK(engine.plan(kProblem, small()).origin() == Origin::compiler);
+        CHECK(engine.stats().compiles == 1);
+      }
+      CHECK(read_text(entry).size() > good.size() / 2);
+      CHECK(engine_for("sm_80", options).plan(kProblem, small()).origin() == Origin::disk);
+    }
+    CHECK(messages.warnings().size() == 3);
+    CHECK(contains(messages.all_warnings(), entry.string()));
+    CHECK(contains(messages.all_warnings(), "removed"));
+  }
+
+  TEST_CASE("obtain faults: a cache that can't be used costs one warning, not the plan") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    write_text(folder / "a file", "");
+    struct Row {
+      const char* what;
+      fs::path cache_dir;
+    };
+    const Row rows[] = {
+        {"a file", folder / "a file"},
+        {"below a file", folder / "a file" / "cache"},
+        {"in /proc", "/proc/tilec"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(std::string(row.what));
+      Messages messages;
+      Options options = options_in(row.cache_dir);
+      options.logger = messages.logger();
+      const Engine engine = engine_for("sm_80", options);
+      CHECK(engine.plan(kProblem, small()).origin() == Origin::compiler);
+      CHECK(engine.plan(kProblem, small(2)).origin() == Origin::compiler);
+      CHECK(engine.plan(kProblem, small()).origin() == Origin::memory);
+      REQUIRE(messages.warnings().size() == 1);
+      CHECK_MESSAGE(contains(messages.warnings()[0], row.cache_dir.string()),
+                    messages.warnings()[0]);
+      CHECK(contains(messages.warnings()[0], "TILEC_CACHE_DIR"));
+      CHECK(engine.cache_problems() == messages.warnings());
+    }
+  }
+
+  TEST_CASE("obtain faults: a cache in a folder that is not there yet") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder / "a" / "b" / "c");
+    engine_for("sm_80", options).plan(kProblem, small());
+    CHECK(engine_for("sm_80", options).plan(kProblem, small()).origin() == Origin::disk);
+  }
+
+  TEST_CASE("obtain faults: dumps, on compiles and on hits") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Options options = options_in(folder / "cache");
+    for (const char* where : {"on a compile", "on a hit"}) {
+      options.dump_dir = folder / where;
+      const Engine engine = engine_for("sm_80", options);
+      const Add add = engine.plan(kProblem, small());
+      const fs::path stem = options.dump_dir / add.key();
+      CHECK(read_text(stem.string() + ".cu") == engine.source(kProblem, small()).text);
+      CHECK(read_text(stem.string() + ".cubin")
+                .starts_with("\x7f"
+                             "ELF"));
+      CHECK(contains(read_text(stem.string() + ".ptx"), ".target sm_80"));
+      CHECK(contains(read_text(options.dump_dir / "tilec/add_args.h"), "struct AddArgs"));
+    }
+    CHECK(read_text(folder / "on a hit" / "tilec/numeric.h") ==
+          read_text(fs::path(TILEC_SOURCE_DIR) / "kernel_templates/device/tilec/numeric.h"));
+  }
+
+  TEST_CASE("obtain faults: dumps that fail are warnings, and stay within their folder") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Messages messages;
+    Options options = options_in(folder / "cache");
+    options.logger = messages.logger();
+    write_text(folder / "file", "");
+    options.dump_dir = folder / "file";
+    CHECK(engine_for("sm_80", options).plan(kProblem, small()).origin() == Origin::compiler);
+    CHECK(messages.warnings().size() == 1);
+    CHECK(contains(messages.all_warnings(), (folder / "file").string()));
+
+    KernelTemplate kernel = small_add();
+    kernel.source = "#include \"../outside.h\"\n#include \"" + (folder / "absolute.h").string() +
+                    "\"\n" + kernel.source;
+    kernel.headers = {{"../outside.h", "// a"}, {(folder / "absolute.h").string(), "// b"}};
+    options.dump_dir = folder / "dump";
+    engine_for("sm_80", options, kernel).plan(kProblem, small());
+    CHECK(fs::exists(folder / "dump" / "tilec/add_args.h"));
+    CHECK_FALSE(fs::exists(folder / "outside.h"));
+    CHECK_FALSE(fs::exists(folder / "absolute.h"));
+
+    // On a hit without a compiler there is no PTX to be had.
+    options = without_nvrtc(options);
+    options.dump_dir = folder / "deployed";
+    const Add add = engine_for("sm_80", options).plan(kProblem, small());
+    CHECK(add.origin() == Origin::disk);
+    CHECK(fs::exists(options.dump_dir / (add.key() + ".cubin")));
+    CHECK_FALSE(fs::exists(options.dump_dir / (add.key() + ".ptx")));
+  }
+}
+
+TEST_SUITE("nvrtc tsan") {
+  TEST_CASE("obtain faults: 32 threads that all meet a broken kernel") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const Engine engine = engine_for("sm_80", with(options_in({}), CachePolicy::off),
+                                     small_add("broken", "nonsense"));
+    std::atomic<int> failed{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 32; ++i) {
+      threads.emplace_back([&] {
+        try {
+          engine.plan(kProblem, small(1, "broken"));
+        } catch (const Error& error) {
+          failed += error.kind() == ErrorKind::compile;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(failed == 32);
+  }
+}
+
+}  // namespace
+}  // namespace tilec::test
