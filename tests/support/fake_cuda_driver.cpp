@@ -367,7 +367,7 @@ CUresult mem_free(CUdeviceptr pointer) {
   Entered call("cuMemFree");
   call.needs_context();
   call.unsafe();
-  if (state().memory.erase(pointer) == 0) call.fail(CUDA_ERROR_INVALID_VALUE);
+  if (!call.failed() && state().memory.erase(pointer) == 0) call.fail(CUDA_ERROR_INVALID_VALUE);
   if (!call.failed()) std::free(reinterpret_cast<void*>(pointer));
   return call.result();
 }
