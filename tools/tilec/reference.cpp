@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
-#include <numeric>
 
 #include "parallel.h"
 #include "reference_gemm.h"
