@@ -59,15 +59,7 @@ struct LookUp {
   explicit operator bool() const { return entry.has_value(); }
 };
 
-enum class PublishFailure {
-  none,
-  no_root,
-  read_only,
-  no_space,
-  too_large,
-  invalid,
-  io_error
-};
+enum class PublishFailure { none, no_root, read_only, no_space, too_large, invalid, io_error };
 std::string_view to_string(PublishFailure failure);
 
 struct Published {

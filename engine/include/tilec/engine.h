@@ -18,8 +18,8 @@ namespace tilec {
 
 // What an engine has done so far.
 struct Stats {
-  std::uint64_t memory_hits = 0;              // plans served from memory
-  std::map<std::string, std::uint64_t> hits;  // kernels by root: "own", a path, "embedded"
+  std::uint64_t memory_hits = 0;                // plans served from memory
+  std::map<std::string, std::uint64_t> hits;    // kernels by root: "own", a path, "embedded"
   std::map<std::string, std::uint64_t> misses;  // by reason: "never built", "checksum", …
   std::uint64_t compiles = 0;
   std::uint64_t failed_compiles = 0;

@@ -98,8 +98,12 @@ struct bfloat16 {
 // --- arithmetic ---------------------------------------------------------------------------------
 
 // a·b + c, in the type of its arguments: fused for floats, modulo 2^32 for int.
-__device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
-__device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+__device__ inline float multiply_add(float a, float b, float c) {
+  return fmaf(a, b, c);
+}
+__device__ inline double multiply_add(double a, double b, double c) {
+  return fma(a, b, c);
+}
 __device__ inline int multiply_add(int a, int b, int c) {
   return static_cast<int>(static_cast<unsigned>(a) * static_cast<unsigned>(b) +
                           static_cast<unsigned>(c));
@@ -113,16 +117,24 @@ __device__ inline bfloat16 multiply_add(bfloat16 a, bfloat16 b, bfloat16 c) {
 }
 
 // a·b.
-__device__ inline float product(float a, float b) { return a * b; }
-__device__ inline double product(double a, double b) { return a * b; }
+__device__ inline float product(float a, float b) {
+  return a * b;
+}
+__device__ inline double product(double a, double b) {
+  return a * b;
+}
 __device__ inline int product(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
 }
 
 // a + b, correctly rounded: float holds 2p+2 bits of both 16-bit formats, so rounding twice is
 // rounding once.
-__device__ inline float sum(float a, float b) { return a + b; }
-__device__ inline double sum(double a, double b) { return a + b; }
+__device__ inline float sum(float a, float b) {
+  return a + b;
+}
+__device__ inline double sum(double a, double b) {
+  return a + b;
+}
 __device__ inline int sum(int a, int b) {
   return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
 }
