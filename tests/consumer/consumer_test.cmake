@@ -38,7 +38,7 @@ endif()
 
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${WORK_DIR}/build -G Ninja
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} ${where})
-run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --target consumer)
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --target consumer -j 2)
 run(${WORK_DIR}/build/consumer ${WORK_DIR}/cache)
 if(NOT output MATCHES "^[0-9a-f]+\n$")
   message(FATAL_ERROR "not a key: ${output}")
