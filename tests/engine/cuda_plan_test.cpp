@@ -180,6 +180,27 @@ TEST_SUITE("cpu tsan") {
     stocked.engine.plan(999, 999, 9);
   }
 
+  TEST_CASE("cuda plan: a template replaced in the midst of a plan with it") {
+    const Stocked stocked;
+    const AddProblem problem{.shape = {8}};
+    const PlanOptions named{.template_name = "small_add"};
+    const KernelTemplate second = small_add("small_add", "// second");
+    KernelTemplate first = small_add("small_add", "// first");
+    stocked.engine.register_template(second);
+    publish_made_up(stocked.engine, problem, named);
+    stocked.engine.register_template(first);
+    publish_made_up(stocked.engine, problem, named);
+    first.launch = [&](const Problem&, const Parameters&) {
+      stocked.engine.register_template(second);
+      return LaunchShape{};
+    };
+    stocked.engine.register_template(first);
+    const Add in_the_midst = stocked.engine.plan(problem, named);
+    const Add later = stocked.engine.plan(problem, named);
+    CHECK(later.key() != in_the_midst.key());
+    CHECK(later.key() == stocked.engine.preview(problem, named).key);
+  }
+
   TEST_CASE("cuda plan: a template replaced while others plan with it") {
     const Stocked stocked;
     const AddProblem problem{.shape = {8}};
