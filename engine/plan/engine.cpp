@@ -168,11 +168,10 @@ Made Engine::State::plan(Memo<P>& memo, const P& problem, const PlanOptions& pla
     memory_hits.fetch_add(1, std::memory_order_relaxed);
     return {std::move(state), Origin::memory};
   }
-  const auto used = current_templates();
-  Made made = make(checked(problem), plan_options, *used);
-  memo.insert(problem, plan_options, made.state);
-  // A template may have been replaced meanwhile: the plan of the old one must not stay.
-  if (used != current_templates()) memo.clear();
+  // Asked before the templates, which may be replaced while this plan is made.
+  const std::uint64_t generation = memo.generation();
+  Made made = make(checked(problem), plan_options, *current_templates());
+  memo.insert(problem, plan_options, made.state, generation);
   if (made.origin == Origin::memory) memory_hits.fetch_add(1, std::memory_order_relaxed);
   return made;
 }

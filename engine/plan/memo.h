@@ -2,6 +2,7 @@
 // Thread-safe; look-ups run side by side.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,9 +22,18 @@ class Memo {
     return found == plans_.end() ? nullptr : found->second;
   }
 
+  // Counts the clears.
+  std::uint64_t generation() const {
+    const std::shared_lock lock(mutex_);
+    return generation_;
+  }
+
+  // Keeps nothing if the memo was cleared since `generation`: the plan was made from what is no
+  // longer so.
   void insert(const Problem& problem, const PlanOptions& options,
-              std::shared_ptr<const PlanState> state) {
+              std::shared_ptr<const PlanState> state, std::uint64_t generation) {
     const std::unique_lock lock(mutex_);
+    if (generation != generation_) return;
     // A program that never repeats a shape must not grow for ever; plans are cheap to make again.
     if (plans_.size() >= kMostPlans) plans_.clear();
     plans_.insert_or_assign(Request{problem, options}, std::move(state));
@@ -31,6 +41,7 @@ class Memo {
 
   void clear() {
     const std::unique_lock lock(mutex_);
+    ++generation_;
     plans_.clear();
   }
 
@@ -69,7 +80,8 @@ class Memo {
     }
   };
 
-  mutable std::shared_mutex mutex_;
+  mutable std::shared_mutex mutex_;  // of the members below
+  std::uint64_t generation_ = 0;
   std::unordered_map<Request, std::shared_ptr<const PlanState>, Hash, Equal> plans_;
 };
 

@@ -11,6 +11,11 @@ CUcontext primary(int device) {
   return &state().primaries.at(static_cast<std::size_t>(device));
 }
 
+void set_devices(int devices) {
+  const std::lock_guard lock(state().mutex);
+  state().devices = devices;
+}
+
 CUcontext create_context(int device) {
   const std::lock_guard lock(state().mutex);
   state().contexts.push_back(std::make_unique<CUctx_st>(CUctx_st{device}));

@@ -27,6 +27,8 @@ struct Launch {
 
 // Two devices: 0 is an sm_90 called "Fake GPU", 1 an sm_80. Each has a primary context.
 CUcontext primary(int device);
+// How many there are: 1 or 2. To be called before the driver is opened.
+void set_devices(int devices);
 CUcontext create_context(int device);
 CUstream create_stream(CUcontext context);
 

@@ -330,10 +330,13 @@ CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, un
   Entered call("cuLaunchKernel");
   State& s = state();
   const auto kernel = reinterpret_cast<CUkernel>(function);
-  call.works_in(stream);
+  // A CUkernel is launched in its stream's context, whatever is current.
+  const bool is_default = reinterpret_cast<std::uintptr_t>(stream) <= 2;
+  if (is_default) call.works_in(stream);
+  const CUcontext context = is_default ? top() : stream->context;
   if (!is_loaded(kernel)) call.fail(CUDA_ERROR_INVALID_HANDLE);
   if (call.failed()) return call.result();
-  const auto allowed = kernel->max_dynamic_shared.find(top()->device);
+  const auto allowed = kernel->max_dynamic_shared.find(context->device);
   const int most = allowed == kernel->max_dynamic_shared.end() ? kSharedByDefault : allowed->second;
   const bool empty = grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x * block_y * block_z == 0;
   if (empty || block_x * block_y * block_z > 1024 || static_cast<int>(shared_bytes) > most ||
@@ -342,7 +345,7 @@ CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, un
   }
   const auto* first = static_cast<const std::byte*>(parameters[0]);
   s.launches.push_back({kernel->name,
-                        top(),
+                        context,
                         stream,
                         {grid_x, grid_y, grid_z},
                         {block_x, block_y, block_z},

@@ -1,0 +1,38 @@
+// The CUDA device on a machine that has only one: a launch into a stream asks for no context.
+#include "device/backend.h"
+#include "support.h"
+#include "tests/support/fake_cuda.h"
+
+namespace tilec::test {
+namespace {
+
+TEST_SUITE("cpu tsan") {
+  TEST_CASE("cuda device: the only one there is") {
+    fake_cuda::set_devices(1);
+    const std::shared_ptr<DeviceBackend> device = cuda_backend(0);
+    CHECK(contains(error_of([] { cuda_backend(1); }).what(), "1 CUDA device (cuda:0)"));
+    const std::vector<std::byte> image = made_up_cubin(90, "one");
+    const auto kernel =
+        device->load({.id = "one", .entry = "kernel", .message = "one", .bytes = image}, 0);
+    const CUcontext primary = fake_cuda::primary(0), second = fake_cuda::create_context(0);
+    const int argument = 0;
+    for (const CUcontext current : {CUcontext{}, primary, second}) {
+      for (const CUcontext brought : {primary, second}) {
+        const CUstream stream = fake_cuda::create_stream(brought);
+        fake_cuda::set_current(current);
+        fake_cuda::reset();
+        device->launch(*kernel, {}, &argument, stream);
+        CHECK(fake_cuda::calls() == std::vector<std::string>{"cuLaunchKernel"});
+        CHECK(fake_cuda::launches().at(0).context == brought);
+        device->launch(*kernel, {}, &argument, nullptr);
+        CHECK(fake_cuda::launches().at(1).context == (current == second ? second : primary));
+        CHECK(fake_cuda::current() == current);
+        CHECK(fake_cuda::stack_depth() == (current == nullptr ? 0 : 1));
+      }
+    }
+    fake_cuda::set_current(nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace tilec::test
