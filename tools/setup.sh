@@ -73,6 +73,7 @@ fetch_cuda_wheels() {
   python3 -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-deps \
     --only-binary :all: --require-hashes --target "$folder" -r tools/cuda-wheels.txt </dev/null >&2 ||
     { rm -rf "$folder"; fail "pip could not fetch the wheels that tools/cuda-wheels.txt lists"; }
+  chmod 755 "$folder" # mktemp makes it for this user alone
   cp tools/cuda-wheels.txt "$folder/"
   rm -rf build/cuda
   mv "$folder" build/cuda
