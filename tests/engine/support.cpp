@@ -103,16 +103,26 @@ Error error_of(const std::function<void()>& call) {
   return Error(ErrorKind::unsupported, "");
 }
 
+namespace {
+
+int open_nvrtc() {
+  try {
+    NvrtcLibrary::open(Options::from_env().nvrtc);
+    return 0;
+  } catch (const Error&) {
+    return 1;
+  }
+}
+
+}  // namespace
+
 bool has_nvrtc() {
-  static const bool present = in_child([] {
-                                try {
-                                  NvrtcLibrary::open(Options::from_env().nvrtc);
-                                  return 0;
-                                } catch (const Error&) {
-                                  return 1;
-                                }
-                              }) == 0;
+  static const bool present = in_child(open_nvrtc) == 0;
   return present;
+}
+
+bool has_nvrtc(unsigned user) {
+  return in_child([&] { return setgid(user) == 0 && setuid(user) == 0 ? open_nvrtc() : 1; }) == 0;
 }
 
 namespace {
@@ -224,8 +234,10 @@ void become(const Child& child, const std::vector<std::string>& environment) {
   arguments.push_back(nullptr);
   variables.push_back(nullptr);
   if (!child.folder.empty() && chdir(child.folder.c_str()) != 0) return;
+  // Opened as the present user: the other one may not be let into this folder.
+  const int program = open(arguments.front(), O_RDONLY | O_CLOEXEC);
   if (child.user && (setgid(*child.user) != 0 || setuid(*child.user) != 0)) return;
-  execve(arguments.front(), arguments.data(), variables.data());
+  fexecve(program, arguments.data(), variables.data());
 }
 
 std::vector<std::string> environment_of(const Child& child) {

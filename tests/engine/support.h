@@ -62,6 +62,8 @@ Error error_of(const std::function<void()>& call);
 
 // True where NVRTC can be opened, in a child so that this process doesn't.
 bool has_nvrtc();
+// As that user would: root's own folder may hide it. Needs root.
+bool has_nvrtc(unsigned user);
 
 inline Device offline(const char* target = "sm_80") {
   return Device::offline(Target::parse(target));
