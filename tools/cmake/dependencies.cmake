@@ -2,7 +2,9 @@
 # switch. Nothing links CUDA: NVRTC and the driver are opened at run time. Who embeds tilec inherits
 # spdlog and threads alone: the rest is linked as $<BUILD_INTERFACE:…>, which no export repeats.
 find_package(Threads REQUIRED)
-find_package(spdlog CONFIG REQUIRED)
+if(NOT TARGET spdlog::spdlog)  # a parent project may have brought its own
+  find_package(spdlog CONFIG REQUIRED)
+endif()
 
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 mark_as_advanced(XXHASH_INCLUDE_DIR)
@@ -33,18 +35,31 @@ message(STATUS "CUDA headers: ${TILEC_CUDA_INCLUDE_DIR_FOUND}; NVRTC: ${TILEC_NV
 add_library(tilec_cuda_headers INTERFACE)
 target_include_directories(tilec_cuda_headers SYSTEM INTERFACE ${TILEC_CUDA_INCLUDE_DIR_FOUND})
 
-# Of Boost.Context only the switch between stacks is used. Its object files (assembly: three of them) go
-# into our own archive, so that neither a consumer of the package nor the machine that a binary is
-# copied to needs Boost.
+# Of Boost.Context only the switch between stacks is used. Where there is a static library its object
+# files (assembly: three of them) go into our own archive, so that no program that embeds tilec needs
+# Boost; else the shared library is linked. TILEC_BOOST_CONTEXT says which: static, shared, or nothing.
+set(TILEC_BOOST_CONTEXT "")
 if(TILEC_HOST_DEVICE)
   find_path(BOOST_CONTEXT_INCLUDE_DIR boost/context/detail/fcontext.hpp)
   find_library(BOOST_CONTEXT_ARCHIVE libboost_context.a)
   mark_as_advanced(BOOST_CONTEXT_INCLUDE_DIR BOOST_CONTEXT_ARCHIVE)
-  if(NOT BOOST_CONTEXT_INCLUDE_DIR OR NOT BOOST_CONTEXT_ARCHIVE)
-    message(FATAL_ERROR
-      "The host device needs Boost.Context as a static library (libboost_context.a; Debian and Ubuntu: "
-      "libboost-context-dev). Run tools/setup.sh, or configure with -DTILEC_HOST_DEVICE=OFF.")
+  if(BOOST_CONTEXT_INCLUDE_DIR AND BOOST_CONTEXT_ARCHIVE)
+    set(TILEC_BOOST_CONTEXT static)
+  elseif(NOT TILEC_PORTABLE)
+    find_package(boost_context CONFIG QUIET)
+    if(TARGET Boost::context)
+      set(TILEC_BOOST_CONTEXT shared)
+    endif()
   endif()
+  if(NOT TILEC_BOOST_CONTEXT)
+    message(WARNING
+      "Boost.Context was not found (Debian and Ubuntu: libboost-context-dev; Fedora: boost-devel; Arch: boost), "
+      "so tilec is built without the host device: Device::host() and --device host will refuse. "
+      "Run tools/setup.sh, or configure with -DTILEC_HOST_DEVICE=OFF to say that this is meant.")
+    set(TILEC_HOST_DEVICE OFF)
+  endif()
+endif()
+if(TILEC_BOOST_CONTEXT STREQUAL static)
   set(boost_objects_dir ${PROJECT_BINARY_DIR}/boost_context)
   file(MAKE_DIRECTORY ${boost_objects_dir})
   execute_process(COMMAND ${CMAKE_AR} x ${BOOST_CONTEXT_ARCHIVE} WORKING_DIRECTORY ${boost_objects_dir}
@@ -53,4 +68,7 @@ if(TILEC_HOST_DEVICE)
   add_library(tilec_fibers INTERFACE)
   target_sources(tilec_fibers INTERFACE ${boost_objects})
   target_include_directories(tilec_fibers SYSTEM INTERFACE ${BOOST_CONTEXT_INCLUDE_DIR})
+elseif(TILEC_BOOST_CONTEXT STREQUAL shared)
+  add_library(tilec_fibers INTERFACE)
+  target_link_libraries(tilec_fibers INTERFACE Boost::context)
 endif()
