@@ -35,7 +35,8 @@ in_system() {
 
 # try <distribution> <root> <command>: a row of the table.
 try() {
-  local name=$1 root=$2 command=$3 log=$work/$1-$(basename "$3").log start=$SECONDS result=passed
+  local name=$1 root=$2 command=$3 start=$SECONDS result=passed log
+  log=$work/$name-${command##*/}.log
   echo "== $name: $command (its output: $log)"
   in_system "$root" "cd /root/tilec && $command" >"$log" 2>&1 || { result=FAILED; status=1; tail -n 25 "$log"; }
   local compiler tests size

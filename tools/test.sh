@@ -5,7 +5,8 @@
 #   tools/test.sh -L host          # what follows goes to ctest: here the tests of one label,
 #   tools/test.sh -R 'gemm.*f16'   # here those whose names match
 #   tools/test.sh --long           # all of them
-#   tools/test.sh --ci             # also under sanitizers; CI=true in the environment does the same
+#   tools/test.sh --ci             # as CI does: warnings are errors, once more at -O3 with fortification, and
+#                                  # under sanitizers; CI=true in the environment does the same
 set -euo pipefail
 cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -33,7 +34,7 @@ build() {
   local preset=$1
   shift
   say "build: $preset"
-  cmake --preset "$preset" -DTILEC_CUDA_INCLUDE_DIR="${cuda%|*}"
+  cmake --preset "$preset" -DTILEC_CUDA_INCLUDE_DIR="${cuda%|*}" "-DTILEC_WERROR=${ci:+ON}"
   "${wrapper[@]}" cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}
 }
 
@@ -63,6 +64,9 @@ build dev
 run_tests dev --preset "$preset" "$@"
 
 if [[ -n $ci ]]; then
+  build strict
+  run_tests strict --preset strict
+
   build asan tilec_asan_tests
   run_tests asan --preset asan
 

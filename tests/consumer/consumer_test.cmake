@@ -1,7 +1,7 @@
 # Builds and runs the consumer in WORK_DIR, once per WAY:
 #   install        from an install of BUILD_DIR that was moved after it was made
 #   subdirectory   with SOURCE_DIR added to the consumer's own build
-# Neither may look for Boost, and an installed package may name no folder of this machine's build.
+# The package looks for Boost only where it was built with Boost.Context's shared library, and an installed package may name no folder of this machine's build.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -29,15 +29,23 @@ if(WAY STREQUAL "install")
       endif()
     endforeach()
   endforeach()
-  set(where -DCMAKE_PREFIX_PATH=${WORK_DIR}/moved -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
+  set(where -DCMAKE_PREFIX_PATH=${WORK_DIR}/moved)
+  if(NOT BOOST_CONTEXT STREQUAL "shared")
+    list(APPEND where -DCMAKE_DISABLE_FIND_PACKAGE_boost_context=ON)
+  endif()
 else()
-  # All of tilec again: without optimisation, and only what has changed since the last time.
-  set(where -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTILEC_SOURCE_DIR=${SOURCE_DIR} -DTILEC_HOST_DEVICE=OFF
+  # All of tilec again: without optimisation, without Boost, with a spdlog of the consumer's own, and only
+  # what has changed since the last time.
+  set(where -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTILEC_SOURCE_DIR=${SOURCE_DIR} -DOWN_SPDLOG=ON
+            -DBOOST_CONTEXT_ARCHIVE= -DCMAKE_DISABLE_FIND_PACKAGE_boost_context=ON
             -DTILEC_CUDA_INCLUDE_DIR=${CUDA_INCLUDE_DIR})
 endif()
 
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${WORK_DIR}/build -G Ninja
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} ${where})
+if(WAY STREQUAL "subdirectory" AND NOT output MATCHES "Boost.Context was not found")
+  message(FATAL_ERROR "nothing says that Boost.Context is missing: ${output}")
+endif()
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --target consumer -j 2)
 run(${WORK_DIR}/build/consumer ${WORK_DIR}/cache)
 if(NOT output MATCHES "^[0-9a-f]+\n$")
@@ -57,6 +65,9 @@ endif()
 run(ldd ${WORK_DIR}/build/consumer)
 string(REGEX MATCHALL "lib[a-z0-9_+-]+\\.so" libraries "${output}")
 set(allowed libc.so libm.so libgcc_s.so libstdc++.so libpthread.so libdl.so librt.so libspdlog.so libfmt.so)
+if(BOOST_CONTEXT STREQUAL "shared")
+  list(APPEND allowed libboost_context.so)
+endif()
 list(REMOVE_ITEM libraries ${allowed})
 list(FILTER libraries EXCLUDE REGEX "^(ld-linux|linux-vdso)")
 if(libraries)

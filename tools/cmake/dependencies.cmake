@@ -22,7 +22,8 @@ if(TILEC_PORTABLE)
     tilec_spdlog INTERFACE $<BUILD_INTERFACE:SPDLOG_HEADER_ONLY;FMT_HEADER_ONLY;SPDLOG_FMT_EXTERNAL>)
   target_link_libraries(tilec_spdlog INTERFACE Threads::Threads)
 else()
-  target_link_libraries(tilec_spdlog INTERFACE spdlog::spdlog)
+  # A parent's target is in no export set of ours: tilec-config.cmake links spdlog's package instead.
+  target_link_libraries(tilec_spdlog INTERFACE $<BUILD_INTERFACE:spdlog::spdlog>)
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/cuda.cmake)
