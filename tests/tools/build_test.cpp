@@ -220,6 +220,9 @@ TEST_SUITE("host") {
     CHECK(gemm["origin"] == "disk");
     CHECK(gemm["check"]["ok"] == true);
     CHECK(gemm["check"]["checked"] == 33 * 17);
+    CHECK(gemm["check"]["positive"]["ok"] == true);
+    CHECK(gemm["check"]["positive"]["checked"] == 33 * 17);
+    CHECK(gemm["problem"]["ldc"] == 20);  // as ldd
     CHECK(gemm["gflop_s"].get<double>() > 0);
     const json add = sandbox.json({"run", "add", "10x100", "--device", "host", "--check"});
     CHECK(add["origin"] == "disk");

@@ -50,7 +50,7 @@ std::vector<Bad> bad_inputs() {
        2,
        "allowed: 1 to 1024"},
       {{"run", "gemm", "1", "2", "3", "--device", "host", "--set", "SIZE=9"}, 2, "SIZE"},
-      {{"run", "gemm", "1", "2", "3", "--device", "host", "--lda", "2"}, 2, "lda = 2"},
+      {{"run", "gemm", "2", "2", "3", "--device", "host", "--lda", "2"}, 2, "lda = 2"},
       {{"run", "gemm", "1", "2", "3", "--device", "host", "--repeat", "0"}, 2, "--repeat"},
       {{"run", "gemm", "1", "2", "3", "--device", "host", "--seed", "-1"}, 2, "--seed"},
       {{"run", "gemm", "9999999999", "9999999999", "1", "--device", "host"},

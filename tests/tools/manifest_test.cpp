@@ -87,6 +87,26 @@ TEST_CASE("all of a problem arrives") {
   CHECK(one.skip_impossible);
 }
 
+TEST_CASE("leading dimensions survive the way to JSON and back") {
+  const std::vector<GemmProblem> problems = {
+      {.M = 2, .N = 3, .K = 4},
+      {.M = 2, .N = 3, .K = 4, .lda = 5, .ldb = 6},
+      {.M = 2, .N = 3, .K = 4, .ldc = 7},
+      {.M = 2, .N = 3, .K = 4, .ldd = 7},
+      {.M = 2, .N = 3, .K = 4, .ldc = 7, .ldd = 3},
+      {.M = 2, .N = 3, .K = 4, .ldc = 3, .ldd = 7},
+      {.M = 1, .N = 3, .K = 4, .lda = -1, .ldc = 1},
+  };
+  for (const GemmProblem& problem : problems) {
+    const GemmProblem whole = normalized(problem);
+    const std::string text = to_json(Request{whole, {}}).dump();
+    CAPTURE(text);
+    const Manifest manifest = parse_manifest("[" + text + "]", "m.json");
+    REQUIRE(manifest.requests.size() == 1);
+    CHECK(normalized(std::get<GemmProblem>(manifest.requests.front().request.problem)) == whole);
+  }
+}
+
 TEST_CASE("problems one a line, as a recording has them") {
   CHECK(
       described("{\"op\": \"add\", \"n\": 1}\n\n{\"op\": \"add\", \"shape\": [[2, 3]], \"dtype\": "
@@ -123,7 +143,7 @@ TEST_CASE("mistakes are named with file, place and what is allowed") {
             "'n' is not known"},
            {R"([{"op": "gemm", "M": 1, "N": 1, "K": 1, "dtype": "f8"}])", "m.json: [0].dtype",
             "dtypes are"},
-           {R"([{"op": "gemm", "M": 1, "N": 1, "K": 8, "lda": 4}])", "m.json: [0]", "lda = 4"},
+           {R"([{"op": "gemm", "M": 2, "N": 1, "K": 8, "lda": 4}])", "m.json: [0]", "lda = 4"},
            {R"([{"op": "gemm", "M": {"form": 1}, "N": 1, "K": 8}])", "m.json: [0].M",
             "allowed: from, to, step, factor"},
            {R"([{"op": "add", "n": {"from": 1}}])", "m.json: [0].n", "'to' is missing"},
