@@ -55,7 +55,7 @@ std::vector<Bad> bad_inputs() {
       {{"run", "gemm", "1", "2", "3", "--device", "host", "--seed", "-1"}, 2, "--seed"},
       {{"run", "gemm", "9999999999", "9999999999", "1", "--device", "host"},
        2,
-       "over 2^62 elements"},
+       "over 2^59 elements"},
       {{"run", "add", "1x2x3x4x5", "--device", "host"}, 2, "one to four extents"},
       {{"run", "add", "5", "--alpha", "2"}, 2, "unknown option --alpha"},
       {{"source", "gemm", "1", "2", "3", "--arch", "sm_1"}, 2, "targets look like"},

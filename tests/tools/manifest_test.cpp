@@ -87,26 +87,6 @@ TEST_CASE("all of a problem arrives") {
   CHECK(one.skip_impossible);
 }
 
-TEST_CASE("leading dimensions survive the way to JSON and back") {
-  const std::vector<GemmProblem> problems = {
-      {.M = 2, .N = 3, .K = 4},
-      {.M = 2, .N = 3, .K = 4, .lda = 5, .ldb = 6},
-      {.M = 2, .N = 3, .K = 4, .ldc = 7},
-      {.M = 2, .N = 3, .K = 4, .ldd = 7},
-      {.M = 2, .N = 3, .K = 4, .ldc = 7, .ldd = 3},
-      {.M = 2, .N = 3, .K = 4, .ldc = 3, .ldd = 7},
-      {.M = 1, .N = 3, .K = 4, .lda = -1, .ldc = 1},
-  };
-  for (const GemmProblem& problem : problems) {
-    const GemmProblem whole = normalized(problem);
-    const std::string text = to_json(Request{whole, {}}).dump();
-    CAPTURE(text);
-    const Manifest manifest = parse_manifest("[" + text + "]", "m.json");
-    REQUIRE(manifest.requests.size() == 1);
-    CHECK(normalized(std::get<GemmProblem>(manifest.requests.front().request.problem)) == whole);
-  }
-}
-
 TEST_CASE("problems one a line, as a recording has them") {
   CHECK(
       described("{\"op\": \"add\", \"n\": 1}\n\n{\"op\": \"add\", \"shape\": [[2, 3]], \"dtype\": "
@@ -156,7 +136,7 @@ TEST_CASE("mistakes are named with file, place and what is allowed") {
             "m.json: [0].n", "not both"},
            {R"([{"op": "add", "n": {"from": 1, "to": 9000000}}])", "m.json: [0].n", "a million"},
            {R"([{"op": "add"}])", "m.json: [0]", "either 'n'"},
-           {R"([{"op": "add", "n": 4611686018427387905}])", "m.json: [0].n", "over 2^62 elements"},
+           {R"([{"op": "add", "n": 4611686018427387905}])", "m.json: [0].n", "over 2^59 elements"},
            {R"([{"op": "add", "n": 1, "shape": [1]}])", "m.json: [0]", "either 'n'"},
            {R"([{"op": "add", "shape": 3}])", "m.json: [0].shape", "a shape such as"},
            {R"([{"op": "add", "shape": [1, 2, 3, 4, 5]}])", "m.json: [0].shape", "one to four"},

@@ -240,6 +240,15 @@ TEST_CASE("overflow of the output type is infinity, of the right sign") {
   CHECK(check_gemm(problem, f32, operands, array(f16, {HUGE_VAL}).data()).ok);
   CHECK_FALSE(check_gemm(problem, f32, operands, array(f16, {-HUGE_VAL}).data()).ok);
   CHECK_FALSE(check_gemm(problem, f32, operands, array(f16, {65504}).data()).ok);
+  for (const DType type : {f16, f32}) {
+    const Bytes numbers = array(type, {2}), minus = array(type, {-HUGE_VAL});
+    const GemmProblem one{.M = 1, .N = 1, .K = 1, .a = type};
+    const GemmOperands scaled{.a = numbers.data(), .b = numbers.data(), .alpha = -HUGE_VAL};
+    CHECK(check_gemm(one, f32, scaled, minus.data()).ok);
+    CHECK_FALSE(check_gemm(one, f32, scaled, array(type, {HUGE_VAL}).data()).ok);
+    CHECK_FALSE(check_gemm(one, f32, scaled, array(type, {-65504}).data()).ok);
+    CHECK_FALSE(check_gemm(one, f32, scaled, array(type, {NAN}).data()).ok);
+  }
 }
 
 TEST_CASE("the table of tolerances") {
