@@ -1,5 +1,5 @@
-// What a user may rely on (engine/include/tilec/gemm.h, add.h): the same bits from run to run and from
-// thread to thread, and for a row of D whatever the other rows are.
+// What a user may rely on (engine/include/tilec/gemm.h, add.h): the same bits from run to run and
+// from thread to thread, and for a row of D whatever the other rows are.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -24,8 +24,8 @@ struct GemmProblem {
   DType a = f32;                // element type of A
   std::optional<DType> b = {};  // of B; as A's if left out
   std::optional<DType> d = {};  // of C and D; as A's if left out
-  // Elements from one row to the next: lda ≥ K, ldb ≥ N, ldc ≥ N, ldd ≥ N; 0: no gap. Of ldc and ldd,
-  // one that is left out follows the other. That of a matrix with at most one row, or with no
+  // Elements from one row to the next: lda ≥ K, ldb ≥ N, ldc ≥ N, ldd ≥ N; 0: no gap. Of ldc and
+  // ldd, one that is left out follows the other. That of a matrix with at most one row, or with no
   // columns, is not looked at: any value is right.
   std::int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
 
