@@ -12,8 +12,7 @@
 //
 //   A block is BLOCK_X×BLOCK_Y outputs; neighbouring threads take neighbouring columns, so that rows of
 //   B and D are read and written side by side. Every product costs one load of A and one of B.
-#include "tilec/gemm_args.h"
-#include "tilec/numeric.h"
+#include "tilec/gemm_result.h"
 
 extern "C" __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y)
     gemm_naive(const __grid_constant__ tilec::GemmArgs args) {
@@ -24,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y)
   const T* const B = static_cast<const T*>(args.b);
   const T* const C = static_cast<const T*>(args.c);
   T* const D = static_cast<T*>(args.d);
-  const long long K = alpha == S(0) ? 0 : args.K;  // nothing of A and B is read then
+  const long long K = tilec::products(args, alpha);
 
   // A grid is at most 65,535 blocks high: the rest of a tall D lies behind, in z.
   const long long block_y = blockIdx.z * static_cast<long long>(gridDim.y) + blockIdx.y;
@@ -37,7 +36,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y)
     acc = tilec::multiply_add(ACC(A[row * args.lda + k]), ACC(B[k * args.ldb + col]), acc);
   }
 
-  S result = tilec::product(alpha, S(acc));
-  if (beta != S(0)) result = tilec::multiply_add(beta, S(C[row * args.ldc + col]), result);
-  D[row * args.ldd + col] = T(result);
+  D[row * args.ldd + col] = tilec::result(K, alpha, acc, beta, C, row * args.ldc + col);
 }

@@ -23,8 +23,7 @@
 //   Registers       acc[TN], one element of A that serves TN products, one of B.
 //   A step of k     1 shared load of A and TN of B for TN products.
 //   Loads           thread (tx, ty) brings As[ty][kk] and Bs[ty][kk] for kk = tx·TN … tx·TN+TN-1.
-#include "tilec/gemm_args.h"
-#include "tilec/numeric.h"
+#include "tilec/gemm_result.h"
 #include "tilec/shared_memory.h"
 
 extern "C" __global__ void __launch_bounds__((TILE / TN) * TILE)
@@ -35,7 +34,7 @@ extern "C" __global__ void __launch_bounds__((TILE / TN) * TILE)
   const T* const A = static_cast<const T*>(args.a);
   const T* const B = static_cast<const T*>(args.b);
   const long long M = args.M, N = args.N;
-  const long long K = alpha == S(0) ? 0 : args.K;  // nothing of A and B is read then
+  const long long K = tilec::products(args, alpha);
 
   tilec::SharedMemory shared;
   auto& As = shared.array<T, TILE, TILE + PAD>();
@@ -80,10 +79,6 @@ extern "C" __global__ void __launch_bounds__((TILE / TN) * TILE)
   for (int j = 0; j < TN; ++j) {
     const long long col = col0 + j;
     if (col >= N) break;
-    S result = tilec::product(alpha, S(acc[j]));
-    if (beta != S(0)) {
-      result = tilec::multiply_add(beta, S(C[row * args.ldc + col]), result);
-    }
-    D[row * args.ldd + col] = T(result);
+    D[row * args.ldd + col] = tilec::result(K, alpha, acc[j], beta, C, row * args.ldc + col);
   }
 }

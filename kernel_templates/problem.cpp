@@ -7,7 +7,8 @@
 namespace tilec {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 62;
+// An element has at most 8 bytes, so that neither offsets in bytes nor their sums overflow.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 59;
 
 std::size_t combine(std::size_t seed, std::size_t value) {
   return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 29);
@@ -23,7 +24,8 @@ void expect_not_negative(const char* name, std::int64_t value) {
 // The leading dimension to use for rows of `row` elements.
 std::int64_t leading_dimension(const char* name, std::int64_t given, const char* row_name,
                                std::int64_t row, std::int64_t rows) {
-  const std::int64_t ld = given == 0 ? row : given;
+  const bool used = rows > 1 && row > 0;
+  const std::int64_t ld = used && given != 0 ? given : row;
   if (ld < row) {
     throw std::invalid_argument(std::string(name) + " = " + std::to_string(given) +
                                 " is less than " + row_name + " = " + std::to_string(row) +
@@ -31,7 +33,7 @@ std::int64_t leading_dimension(const char* name, std::int64_t given, const char*
   }
   if (rows > 0 && ld > 0 && rows > kMostElements / ld) {
     throw std::invalid_argument("a matrix of " + std::to_string(rows) + " rows with " + name +
-                                " = " + std::to_string(ld) + " has over 2^62 elements");
+                                " = " + std::to_string(ld) + " has over 2^59 elements");
   }
   return ld;
 }
@@ -54,7 +56,7 @@ Shape::Shape(const std::int64_t* extents, int rank) : rank_(rank) {
     const std::int64_t extent = extents[i];
     expect_not_negative("an extent of the shape", extent);
     if (extent > 0 && product > kMostElements / extent) {
-      throw std::invalid_argument("a shape of over 2^62 elements");
+      throw std::invalid_argument("a shape of over 2^59 elements");
     }
     product *= extent > 0 ? extent : 1;
     extents_[static_cast<std::size_t>(i)] = extent;
@@ -79,8 +81,12 @@ DType element_type(const Problem& problem) {
 std::string describe(const Problem& problem) {
   const std::string type(info(element_type(problem)).name);
   if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
+    std::string text;
+    for (const auto& [name, value] : stated_leading_dimensions(*gemm)) {
+      text += " " + std::string(name) + "=" + std::to_string(value);
+    }
     return "gemm " + std::to_string(gemm->M) + "x" + std::to_string(gemm->N) + "x" +
-           std::to_string(gemm->K) + " " + type;
+           std::to_string(gemm->K) + " " + type + text;
   }
   const Shape& shape = std::get<AddProblem>(problem).shape;
   std::string text = "add ";
@@ -115,9 +121,27 @@ GemmProblem normalized(GemmProblem problem) {
   problem.d = problem.d.value_or(problem.a);
   problem.lda = leading_dimension("lda", problem.lda, "K", problem.K, problem.M);
   problem.ldb = leading_dimension("ldb", problem.ldb, "N", problem.N, problem.K);
-  problem.ldd = leading_dimension("ldd", problem.ldd, "N", problem.N, problem.M);
-  problem.ldc = leading_dimension("ldc", problem.ldc, "N", problem.N, problem.M);
+  const std::int64_t ldd = leading_dimension("ldd", problem.ldd, "N", problem.N, problem.M);
+  const std::int64_t ldc = leading_dimension("ldc", problem.ldc, "N", problem.N, problem.M);
+  const GemmProblem given = problem;
+  problem.ldd = given.ldd != 0 ? ldd : ldc;
+  problem.ldc = given.ldc != 0 ? ldc : ldd;
   return problem;
+}
+
+std::vector<LeadingDimension> stated_leading_dimensions(const GemmProblem& problem) {
+  std::vector<LeadingDimension> list;
+  const auto gap = [](std::int64_t given, std::int64_t row) { return given != 0 && given != row; };
+  const auto state = [&list](std::string_view name, std::int64_t given) {
+    if (given != 0) list.push_back({name, given});
+  };
+  if (gap(problem.lda, problem.K)) state("lda", problem.lda);
+  if (gap(problem.ldb, problem.N)) state("ldb", problem.ldb);
+  if (gap(problem.ldc, problem.N) || gap(problem.ldd, problem.N)) {
+    state("ldc", problem.ldc);
+    state("ldd", problem.ldd);
+  }
+  return list;
 }
 
 ShapeClass shape_class(const Problem& problem) {

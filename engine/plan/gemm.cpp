@@ -94,7 +94,7 @@ void Gemm::run(const GemmArguments& arguments, Stream stream) const {
       reject_overlap("C");
     }
   }
-  if (reads_c && d == args.c && args.ldd != p.ldc && p.M > 1) {
+  if (reads_c && d == args.c && args.ldd != p.ldc) {
     reject(fmt::format("D is C, but ldd = {} and ldc = {} differ", args.ldd, p.ldc));
   }
   launch_all(state, &args, stream);

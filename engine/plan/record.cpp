@@ -47,8 +47,13 @@ int append(const std::filesystem::path& file, const std::string& line) {
 std::string manifest_line(const Problem& problem, const PlanOptions& options) {
   const std::string_view type = info(element_type(problem)).name;
   if (const auto* gemm = std::get_if<GemmProblem>(&problem)) {
-    return fmt::format("{{\"op\": \"gemm\", \"M\": {}, \"N\": {}, \"K\": {}, \"dtype\": \"{}\"{}}}",
-                       gemm->M, gemm->N, gemm->K, type, choice_text(options));
+    std::string gaps;
+    for (const auto& [name, value] : stated_leading_dimensions(*gemm)) {
+      gaps += fmt::format(", \"{}\": {}", name, value);
+    }
+    return fmt::format(
+        "{{\"op\": \"gemm\", \"M\": {}, \"N\": {}, \"K\": {}, \"dtype\": \"{}\"{}{}}}", gemm->M,
+        gemm->N, gemm->K, type, gaps, choice_text(options));
   }
   return fmt::format("{{\"op\": \"add\", \"shape\": [{}], \"dtype\": \"{}\"{}}}",
                      shape_text(std::get<AddProblem>(problem).shape), type, choice_text(options));

@@ -181,6 +181,54 @@ TEST_SUITE("cpu tsan") {
     gemm.run(arguments);
   }
 
+  TEST_CASE("cuda run: a leading dimension given for C or D alone is both's") {
+    const Stocked stocked;
+    fake_cuda::set_argument_bytes(sizeof(GemmArgs));
+    for (const GemmProblem& problem : {GemmProblem{.M = 4, .N = 4, .K = 4, .ldc = 8},
+                                       GemmProblem{.M = 4, .N = 4, .K = 4, .ldd = 8}}) {
+      const Gemm gemm = stocked.plan(problem);
+      CHECK(gemm.info().problem == "gemm 4x4x4 f32 ldc=8 ldd=8");
+      const auto* const a = static_cast<const float*>(at(kA));
+      gemm.run(a, a, static_cast<float*>(at(kD)));
+      CHECK(last_arguments<GemmArgs>().ldd == 8);
+      GemmArguments in_place = whole();
+      in_place.d = in_place.c;
+      in_place.beta = 1;
+      gemm.run(in_place);
+      CHECK(last_arguments<GemmArgs>().ldc == 8);
+      CHECK(last_arguments<GemmArgs>().ldd == 8);
+    }
+  }
+
+  TEST_CASE("cuda run: of one row, every leading dimension is as good as another") {
+    const Stocked stocked;
+    fake_cuda::set_argument_bytes(sizeof(GemmArgs));
+    const Gemm gemm =
+        stocked.plan({.M = 1, .N = 8, .K = 4, .lda = -1, .ldc = 3, .ldd = std::int64_t{1} << 62});
+    GemmArguments arguments = whole();
+    arguments.d = arguments.c;
+    arguments.beta = 1;
+    gemm.run(arguments);
+    CHECK(last_arguments<GemmArgs>().lda == 4);
+    CHECK(last_arguments<GemmArgs>().ldc == 8);
+    CHECK(last_arguments<GemmArgs>().ldd == 8);
+    arguments.d = at(kC + 28);  // the row's last element
+    CHECK(contains(error_of([&] { gemm.run(arguments); }).what(), "D and C share elements"));
+    arguments.d = at(kC + 32);
+    gemm.run(arguments);
+  }
+
+  TEST_CASE("cuda run: no product reads A, B or alpha") {
+    const Stocked stocked;
+    const Gemm gemm = stocked.plan({.M = 4, .N = 4, .K = 0});
+    fake_cuda::reset();
+    for (const float alpha : {1.0f, 0.0f, INFINITY, NAN}) {
+      gemm.run({.c = at(kC), .alpha = alpha, .beta = 1});
+      gemm.run({.d = at(kD), .alpha = alpha});
+    }
+    CHECK(fake_cuda::launches().size() == 8);
+  }
+
   TEST_CASE("cuda run: the blocks of one matrix multiply into each other, as in blocked LU") {
     const Stocked stocked;
     const std::int64_t n = 64, ld = 4 * n;  // A22 -= A21·A12

@@ -2,6 +2,7 @@
 #include "gpu.h"
 
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <thread>
 
@@ -112,6 +113,41 @@ TEST_SUITE("gpu") {
       }).join();
       CHECK(left == nullptr);
       CHECK(sum.done());
+    }
+  }
+
+  TEST_CASE("gpu: the same plan on several streams at once gives the same bits") {
+    if (!Gpu::find()) return skip("no CUDA device");
+    const Gpu& gpu = *Gpu::find();
+    const Fixture fixture(gpu);
+    const Device& device = fixture.engine.device();
+    constexpr std::int64_t M = 300, N = 200, K = 1000;
+    const auto numbers = [](std::int64_t count, float step) {
+      std::vector<float> list(static_cast<std::size_t>(count));
+      for (std::size_t i = 0; i < list.size(); ++i)
+        list[i] = std::sin(step * static_cast<float>(i));
+      return list;
+    };
+    const std::vector<float> a = numbers(M * K, 0.7f), b = numbers(K * N, 1.3f);
+    const DeviceBuffer<float> A(device, a), B(device, b);
+    const Current primary(gpu, gpu.primary());
+    for (const char* name : {"gemm_naive", "gemm_regn"}) {
+      const Gemm gemm =
+          fixture.engine.plan(GemmProblem{.M = M, .N = N, .K = K}, {.template_name = name});
+      const DeviceBuffer<float> first(device, M * N);
+      gemm.run(A.data(), B.data(), first.data());
+      const std::vector<float> expected = first.to_host();
+      for (int round = 0; round < 10; ++round) {
+        const TestStream streams[4] = {TestStream(gpu), TestStream(gpu), TestStream(gpu),
+                                       TestStream(gpu)};
+        std::vector<DeviceBuffer<float>> results;
+        for (const TestStream& stream : streams) {
+          results.emplace_back(device, M * N);
+          gemm.run(A.data(), B.data(), results.back().data(), stream);
+        }
+        for (const TestStream& stream : streams) stream.synchronize();
+        for (const DeviceBuffer<float>& result : results) CHECK(result.to_host() == expected);
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 // From a problem to an artifact, within one process: policies, keys, stand-ins, roots, builders.
 #include <thread>
 
+#include "plan/record.h"
 #include "small_engine.h"
 
 namespace tilec::test {
@@ -366,6 +367,19 @@ TEST_SUITE("nvrtc") {
     CHECK(std::count(text.begin(), text.end(), '\n') == 2);
     CHECK(contains(text, "\"small_add\""));
     CHECK(contains(text, "\"NUMBER\": 2"));
+  }
+}
+
+TEST_SUITE("cpu") {
+  TEST_CASE("obtain: a record holds the leading dimensions") {
+    const auto line = [](const GemmProblem& problem) {
+      return manifest_line(normalized(problem), {.template_name = "gemm_regn"});
+    };
+    CHECK(line({.M = 2, .N = 3, .K = 5}) ==
+          R"({"op": "gemm", "M": 2, "N": 3, "K": 5, "dtype": "f32", "template": "gemm_regn"})");
+    CHECK(line({.M = 2, .N = 3, .K = 5, .lda = 6, .ldc = 8}) ==
+          R"({"op": "gemm", "M": 2, "N": 3, "K": 5, "dtype": "f32", "lda": 6, "ldc": 8, "ldd": 8, )"
+          R"("template": "gemm_regn"})");
   }
 }
 

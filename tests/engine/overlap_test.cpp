@@ -1,6 +1,7 @@
 // overlap: exact, against counting bytes one by one.
 #include "plan/overlap.h"
 
+#include <limits>
 #include <random>
 #include <set>
 
@@ -82,6 +83,19 @@ TEST_SUITE("cpu") {
         overlap(Region{0, rows, 1 << 20, 1 << 30}, Region{1 << 20, rows, 1 << 20, 1 << 30}));
     const Region high{~std::uintptr_t{0} - 100, 1, 100, 100};
     CHECK(overlap(high, high));
+    // The pitch of a single row means nothing, however far it reaches.
+    for (const std::int64_t any : {std::numeric_limits<std::int64_t>::min(), std::int64_t{-1},
+                                   std::int64_t{0}, std::numeric_limits<std::int64_t>::max()}) {
+      const Region row{4096, 1, 100, any};
+      CHECK(overlap(row, Region{4000, 30, 4, 8}));
+      CHECK(overlap(Region{4000, 30, 4, 8}, row));
+      CHECK_FALSE(overlap(row, Region{4196, 1, 100, any}));
+      CHECK(overlap(row, Region{4195, 1, 100, any}));
+    }
+    // A single column: every pitch-th element.
+    const Region column{4096, 5, 4, 40};
+    CHECK_FALSE(overlap(column, Region{4100, 5, 36, 40}));
+    CHECK(overlap(column, Region{4100, 5, 37, 40}));
     CHECK_FALSE(overlap(high, Region{0, 1, 100, 100}));
   }
 }

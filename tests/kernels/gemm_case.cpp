@@ -3,6 +3,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "reference.h"
@@ -25,6 +28,26 @@ Bytes matrix(DType type, std::int64_t rows, std::int64_t columns, std::int64_t l
   for (std::int64_t i = 0; ones && i < rows; ++i) {
     for (std::int64_t j = 0; j < columns; ++j) {
       store_from_double(type, bytes.data(), static_cast<std::size_t>(i * leading + j), 1);
+    }
+  }
+  return bytes;
+}
+
+// Bits that do not survive a product with 1 or a sum with 0, of every kind.
+Bytes odd_matrix(DType type, std::int64_t rows, std::int64_t columns, std::int64_t leading) {
+  const DTypeInfo& format = info(type);
+  const int width = format.exponent_bits + format.mantissa_bits;
+  const std::uint64_t one = 1, sign = one << width;
+  const std::uint64_t infinity = sign - (one << format.mantissa_bits);
+  const std::uint64_t quiet = format.is_integer() ? 0 : one << (format.mantissa_bits - 1);
+  const std::uint64_t bits[] = {sign,     infinity | 5, sign | infinity | quiet | 3, one,
+                                sign | 3, infinity,     infinity | quiet | one};
+  Bytes bytes = reference::random_matrix(type, rows, columns, leading, 3);
+  const auto size = static_cast<std::size_t>(format.size);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const auto place = static_cast<std::size_t>(i * leading + j);
+      std::memcpy(bytes.data() + place * size, &bits[place % std::size(bits)], size);
     }
   }
   return bytes;
@@ -53,7 +76,9 @@ Operands place(const Device& device, const GemmCase& gemm, const GemmProblem& p)
   Operands all;
   all.a = gemm.alpha == 0 ? poison(T, p.M, p.K, p.lda) : matrix(T, p.M, p.K, p.lda, gemm.ones, 1);
   all.b = gemm.alpha == 0 ? poison(T, p.K, p.N, p.ldb) : matrix(T, p.K, p.N, p.ldb, gemm.ones, 2);
-  all.c = gemm.beta == 0 ? poison(T, p.M, p.N, p.ldc) : matrix(T, p.M, p.N, p.ldc, false, 3);
+  all.c = gemm.beta == 0 ? poison(T, p.M, p.N, p.ldc)
+          : gemm.odd_c   ? odd_matrix(T, p.M, p.N, p.ldc)
+                         : matrix(T, p.M, p.N, p.ldc, false, 3);
   const Bytes d = poison(T, p.M, p.N, p.ldd);
   const auto guarded = [&](const Bytes& bytes, std::int64_t ld, bool read) {
     return std::make_unique<GuardedArray>(
@@ -101,10 +126,9 @@ DType accumulator(const PlanInfo& plan, DType T) {
 std::string describe(const GemmCase& gemm) {
   const GemmProblem p = normalized(gemm.problem);
   constexpr const char* kPlaces[] = {"D apart", "in place", "D is C"};
-  return fmt::format("{} lda={} ldb={} ldc={} ldd={} alpha={} beta={}, {}{}{}{}",
-                     tilec::describe(Problem(p)), p.lda, p.ldb, p.ldc, p.ldd, gemm.alpha, gemm.beta,
-                     kPlaces[static_cast<int>(gemm.place)], gemm.ones ? ", ones" : "",
-                     gemm.unread_null ? ", nulls" : "",
+  return fmt::format("{} alpha={} beta={}, {}{}{}{}{}", tilec::describe(Problem(p)), gemm.alpha,
+                     gemm.beta, kPlaces[static_cast<int>(gemm.place)], gemm.ones ? ", ones" : "",
+                     gemm.odd_c ? ", odd C" : "", gemm.unread_null ? ", nulls" : "",
                      gemm.shift != 0 ? fmt::format(", {} off", gemm.shift) : "");
 }
 
@@ -173,10 +197,13 @@ std::vector<GemmCase> meaning_cases(DType T, std::int64_t r, std::int64_t c) {
   const GemmProblem none{.M = M, .N = N, .K = 0, .a = T};
   const GemmProblem wide{
       .M = M, .N = N, .K = K, .a = T, .lda = K + 1, .ldb = N + 3, .ldc = N + 2, .ldd = N + 5};
-  const GemmProblem narrow_d{.M = M, .N = N, .K = K, .a = T, .ldc = N + 7};
+  const GemmProblem narrow_d{.M = M, .N = N, .K = K, .a = T, .ldc = N + 7, .ldd = N};
+  const GemmProblem one_row{
+      .M = 1, .N = N, .K = K, .a = T, .lda = -1, .ldc = 1, .ldd = std::int64_t{1} << 40};
+  const GemmProblem one_product{.M = M, .N = N, .K = 1, .a = T, .lda = 3, .ldb = -5};
   const double half = info(T).is_integer() ? -3 : 0.5;
   const ResultPlace left_out = ResultPlace::left_out, d_is_c = ResultPlace::d_is_c;
-  return {
+  std::vector<GemmCase> cases = {
       {.problem = wide},
       {.problem = wide, .alpha = 2, .beta = half},
       {.problem = wide, .alpha = half, .beta = 1, .place = left_out},
@@ -194,7 +221,27 @@ std::vector<GemmCase> meaning_cases(DType T, std::int64_t r, std::int64_t c) {
       {.problem = none, .beta = half, .place = left_out},
       {.problem = tight, .ones = true},
       {.problem = wide, .alpha = 2, .ones = true, .shift = 3},
+      {.problem = one_row, .beta = 2, .place = d_is_c},
+      {.problem = one_row, .alpha = 2, .beta = half},
+      {.problem = one_product, .alpha = half, .beta = 1},
+      {.problem = wide, .alpha = 0, .beta = 1, .odd_c = true},
+      {.problem = tight, .alpha = 0, .beta = 1, .place = left_out, .odd_c = true},
+      {.problem = none, .alpha = 2, .beta = 1, .odd_c = true},
+      {.problem = none, .beta = 1, .place = d_is_c, .odd_c = true},
   };
+  if (info(T).is_integer()) return cases;
+  const std::vector<GemmCase> of_floats = {
+      {.problem = none, .alpha = HUGE_VAL},
+      {.problem = none, .alpha = -HUGE_VAL, .beta = half},
+      {.problem = none, .alpha = NAN, .beta = 1, .odd_c = true},
+      {.problem = none, .alpha = NAN, .beta = 2, .place = left_out},
+      {.problem = none, .beta = NAN},
+      {.problem = tight, .alpha = -0.0, .beta = 1, .odd_c = true, .unread_null = true},
+      {.problem = tight, .alpha = HUGE_VAL, .beta = -0.0, .ones = true},
+      {.problem = tight, .alpha = 0x1p17, .ones = true},  // beyond f16
+  };
+  cases.insert(cases.end(), of_floats.begin(), of_floats.end());
+  return cases;
 }
 
 }  // namespace tilec::test

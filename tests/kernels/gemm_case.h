@@ -18,9 +18,10 @@ enum class ResultPlace : std::uint8_t {
 
 struct GemmCase {
   GemmProblem problem = {};
-  double alpha = 1, beta = 0;  // exact in every scalar type that the case is run with
+  double alpha = 1, beta = 0;  // each held exactly by every scalar type that the case is run with
   ResultPlace place = ResultPlace::apart;
   bool ones = false;         // A and B of ones, rather than random
+  bool odd_c = false;        // C of what arithmetic may lose: −0, NaNs with payloads, subnormals
   bool unread_null = false;  // null pointers for what alpha and beta leave unread, else NaNs
   int shift = 0;             // elements from a multiple of 256 bytes to each array
 };

@@ -62,17 +62,18 @@ std::vector<Alteration> source_alterations(const KernelTemplate& shipped) {
   return list;
 }
 
-// The guard of vector accesses, which the Adds share.
-std::vector<Alteration> alignment_alterations(const KernelTemplate& shipped) {
-  const std::string& numeric =
-      std::ranges::find(device_headers(), "tilec/numeric.h", &Header::name)->text;
-  const std::size_t first = numeric.find("__device__ inline bool aligned(");
+// One function of a header that templates share.
+std::vector<Alteration> header_alterations(const KernelTemplate& shipped, const std::string& header,
+                                           const std::string& function) {
+  const std::string name = "tilec/" + header;
+  const std::string& text = std::ranges::find(device_headers(), name, &Header::name)->text;
+  const std::size_t first = text.find("__device__ inline " + function);
   REQUIRE(first != std::string::npos);
   std::vector<Alteration> list;
-  for (Mutant& mutant : mutants(numeric, first, numeric.find("\n}\n", first))) {
+  for (Mutant& mutant : mutants(text, first, text.find("\n}\n", first))) {
     KernelTemplate kernel = shipped;
-    kernel.headers.push_back({"tilec/numeric.h", mutant.text});
-    list.push_back({"numeric.h in " + shipped.name, std::move(mutant), std::move(kernel)});
+    kernel.headers.push_back({name, mutant.text});
+    list.push_back({header + " in " + shipped.name, std::move(mutant), std::move(kernel)});
   }
   return list;
 }
@@ -114,7 +115,14 @@ std::vector<Alteration> alterations(const KernelTemplate& shipped) {
   std::vector<Alteration> list = source_alterations(shipped);
   std::ranges::move(launch_alterations(shipped), std::back_inserter(list));
   if (shipped.source.find("tilec::aligned<") != std::string::npos) {
-    std::ranges::move(alignment_alterations(shipped), std::back_inserter(list));
+    std::ranges::move(header_alterations(shipped, "numeric.h", "bool aligned("),
+                      std::back_inserter(list));
+  }
+  if (shipped.source.find("tilec::result(") != std::string::npos) {
+    for (const char* function : {"long long products(", "T result("}) {
+      std::ranges::move(header_alterations(shipped, "gemm_result.h", function),
+                        std::back_inserter(list));
+    }
   }
   return list;
 }

@@ -14,7 +14,7 @@ namespace tilec::test {
 namespace {
 
 constexpr const char* kPastedGemm = R"cuda(
-#include "tilec/gemm_args.h"
+#include "tilec/gemm_result.h"
 #include "tilec/shared_memory.h"
 
 // One block: a GEMM_TILE × GEMM_TILE tile of D. One thread: GEMM_TN neighbours of a row.
@@ -24,18 +24,20 @@ extern "C" __global__ void pasted_gemm(const tilec::GemmArgs args) {
   auto& Bs = shared.array<T, GEMM_TILE, GEMM_TILE>();
   const T* A = static_cast<const T*>(args.a);
   const T* B = static_cast<const T*>(args.b);
+  const T* C = static_cast<const T*>(args.c);
   T* D = static_cast<T*>(args.d);
   const float alpha = args.alpha.f32, beta = args.beta.f32;
+  const long long K = tilec::products(args, alpha);
   const int tx = threadIdx.x, ty = threadIdx.y;
   const long long row = static_cast<long long>(blockIdx.y) * GEMM_TILE + ty;
   const long long col0 = static_cast<long long>(blockIdx.x) * GEMM_TILE + tx * GEMM_TN;
 
   T sum[GEMM_TN] = {};
-  for (long long k0 = 0; k0 < args.K && alpha != 0; k0 += GEMM_TILE) {
+  for (long long k0 = 0; k0 < K; k0 += GEMM_TILE) {
     for (int j = 0; j < GEMM_TN; ++j) {
       const int kk = tx * GEMM_TN + j;
-      As[ty][kk] = row < args.M && k0 + kk < args.K ? A[row * args.lda + k0 + kk] : T(0);
-      Bs[ty][kk] = k0 + ty < args.K && col0 + j < args.N ? B[(k0 + ty) * args.ldb + col0 + j] : T(0);
+      As[ty][kk] = row < args.M && k0 + kk < K ? A[row * args.lda + k0 + kk] : T(0);
+      Bs[ty][kk] = k0 + ty < K && col0 + j < args.N ? B[(k0 + ty) * args.ldb + col0 + j] : T(0);
     }
     __syncthreads();
     for (int kk = 0; kk < GEMM_TILE; ++kk)
@@ -43,9 +45,8 @@ extern "C" __global__ void pasted_gemm(const tilec::GemmArgs args) {
     __syncthreads();
   }
   for (int j = 0; j < GEMM_TN && row < args.M && col0 + j < args.N; ++j) {
-    float result = alpha * sum[j];
-    if (beta != 0) result += beta * static_cast<const T*>(args.c)[row * args.ldc + col0 + j];
-    D[row * args.ldd + col0 + j] = result;
+    D[row * args.ldd + col0 + j] =
+        tilec::result(K, alpha, sum[j], beta, C, row * args.ldc + col0 + j);
   }
 }
 )cuda";

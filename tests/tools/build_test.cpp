@@ -220,6 +220,9 @@ TEST_SUITE("host") {
     CHECK(gemm["origin"] == "disk");
     CHECK(gemm["check"]["ok"] == true);
     CHECK(gemm["check"]["checked"] == 33 * 17);
+    CHECK(gemm["check"]["positive"]["ok"] == true);
+    CHECK(gemm["check"]["positive"]["checked"] == 33 * 17);
+    CHECK(gemm["problem"]["ldc"] == 20);  // as ldd
     CHECK(gemm["gflop_s"].get<double>() > 0);
     const json add = sandbox.json({"run", "add", "10x100", "--device", "host", "--check"});
     CHECK(add["origin"] == "disk");
@@ -270,6 +273,24 @@ TEST_SUITE("host") {
     CHECK(report["total"] == 2);
     CHECK(report["present"] == 1);
     CHECK(read_file(record) == recorded);
+  }
+
+  TEST_CASE("what is recorded and told of a GEMM has its leading dimensions") {
+    Sandbox sandbox;
+    if (!can_compile_for_host(sandbox)) return skip("no host device, or no C++ compiler");
+    const std::string record = (sandbox.path() / "planned.jsonl").string();
+    sandbox.set("TILEC_RECORD", record);
+    const json report = sandbox.json({"run", "gemm", "2", "3", "4", "--device", "host", "--lda",
+                                      "5", "--ldc", "7", "--ldd", "3"});
+    const json recorded = json::parse(read_file(record));
+    for (const json& problem : {report["problem"], recorded}) {
+      CHECK(problem["lda"] == 5);
+      CHECK_FALSE(problem.contains("ldb"));
+      CHECK(problem["ldc"] == 7);
+      CHECK(problem["ldd"] == 3);
+    }
+    CHECK(report["description"] == "gemm 2x3x4 f32 lda=5 ldc=7 ldd=3");
+    CHECK(sandbox.json({"build", record, "--device", "host", "--dry-run"})["present"] == 1);
   }
 
   TEST_CASE("a scalar that the type can't hold is refused") {

@@ -187,6 +187,52 @@ TEST_CASE("what is not read may be NaN, and what is read may not") {
   CHECK_FALSE(check(spreads, six));
 }
 
+TEST_CASE("with no products the result is beta·C, and to the bit for a beta of 0 or 1") {
+  const std::uint32_t odd[] = {0x80000000, 0x7f800005, 0xffc00003, 1};  // −0, two NaNs, a subnormal
+  Bytes c(sizeof odd);
+  std::memcpy(c.data(), odd, sizeof odd);
+  const Bytes zeros(c.size()), nan = array(f32, {NAN, NAN, NAN, NAN});
+  for (const std::int64_t K : {0, 1}) {
+    const GemmProblem problem{.M = 2, .N = 2, .K = K};
+    for (const double alpha : {K == 0 ? HUGE_VAL : 0.0, K == 0 ? NAN : -0.0}) {
+      const auto check = [&](double beta, const Bytes& of_c, const Bytes& d) {
+        return check_gemm(
+            problem, f32,
+            {.a = nan.data(), .b = nan.data(), .c = of_c.data(), .alpha = alpha, .beta = beta},
+            d.data());
+      };
+      CHECK(check(1, c, c).ok);
+      CHECK(check(1, c, c).exact);
+      for (std::size_t i = 0; i < 4; ++i) {
+        Bytes other = c;
+        other[4 * i + (i == 0 ? 3 : 0)] ^= i == 0 ? std::byte{0x80} : std::byte{2};
+        CHECK(check(1, c, other).wrong == 1);
+      }
+      CHECK(check(0, nan, zeros).ok);
+      CHECK_FALSE(check(0, nan, array(f32, {0, -0.0, 0, 0})).ok);
+      CHECK_FALSE(check(0, nan, nan).ok);
+      CHECK(check(2, array(f32, {1, 2, 3, 4}), array(f32, {2, 4, 6, 8})).ok);
+      CHECK_FALSE(check(2, array(f32, {1, 2, 3, 4}), array(f32, {2, 4, 6, 8.00001})).ok);
+      CHECK(check(NAN, array(f32, {1, 2, 3, 4}), nan).ok);
+    }
+  }
+}
+
+TEST_CASE("a long sum of positive numbers has a bound of its own, and shows what it lost") {
+  constexpr std::int64_t K = 1 << 14;
+  const Bytes ones = array(f16, std::vector<double>(K, 1));
+  const GemmProblem problem{.M = 1, .N = 1, .K = K, .a = f16};
+  const GemmOperands operands{.a = ones.data(), .b = ones.data()};
+  const Bytes stuck = array(f16, {2048});  // where a sum in f16 stops growing
+  const Verdict with_mean =
+      check_gemm(problem, f16, operands, stuck.data(), {.data_with_mean = true});
+  CHECK(with_mean.ok);
+  CHECK(with_mean.frobenius == 0.875);
+  // Summed in f32 it has to be nearly right.
+  CHECK_FALSE(check_gemm(problem, f32, operands, stuck.data(), {.data_with_mean = true}).ok);
+  CHECK(check_gemm(problem, f32, operands, array(f16, {K}).data(), {.data_with_mean = true}).ok);
+}
+
 TEST_CASE("overflow of the output type is infinity, of the right sign") {
   const GemmProblem problem{.M = 1, .N = 1, .K = 1, .a = f16};
   const Bytes large = array(f16, {60000}), two = array(f16, {2});
@@ -194,6 +240,15 @@ TEST_CASE("overflow of the output type is infinity, of the right sign") {
   CHECK(check_gemm(problem, f32, operands, array(f16, {HUGE_VAL}).data()).ok);
   CHECK_FALSE(check_gemm(problem, f32, operands, array(f16, {-HUGE_VAL}).data()).ok);
   CHECK_FALSE(check_gemm(problem, f32, operands, array(f16, {65504}).data()).ok);
+  for (const DType type : {f16, f32}) {
+    const Bytes numbers = array(type, {2}), minus = array(type, {-HUGE_VAL});
+    const GemmProblem one{.M = 1, .N = 1, .K = 1, .a = type};
+    const GemmOperands scaled{.a = numbers.data(), .b = numbers.data(), .alpha = -HUGE_VAL};
+    CHECK(check_gemm(one, f32, scaled, minus.data()).ok);
+    CHECK_FALSE(check_gemm(one, f32, scaled, array(type, {HUGE_VAL}).data()).ok);
+    CHECK_FALSE(check_gemm(one, f32, scaled, array(type, {-65504}).data()).ok);
+    CHECK_FALSE(check_gemm(one, f32, scaled, array(type, {NAN}).data()).ok);
+  }
 }
 
 TEST_CASE("the table of tolerances") {
@@ -277,6 +332,20 @@ TEST_CASE("random arrays: the same for the same seed, normal or uniform, gaps of
   }
   CHECK(least < -2e9);
   CHECK(most > 2e9);
+  const auto within = [](DType type, double low, double high) {
+    const Bytes positive = random_array(type, 1000, 4, Values::positive);
+    for (std::size_t i = 0; i < 1000; ++i) {
+      if (at(type, positive, i) < low || at(type, positive, i) > high) return false;
+    }
+    return true;
+  };
+  for (const DType type : {f32, f64, f16, bf16}) CHECK(within(type, 0, 1));
+  CHECK(within(s32, 0, 2147483647));
+  CHECK_FALSE(within(f32, 0.01, 1));
+  CHECK_FALSE(within(f32, 0, 0.99));
+  CHECK_FALSE(within(s32, 0, 2e9));
+  // Without columns there is no memory to look at.
+  CHECK(gaps_untouched(f32, 3, 0, 8, nullptr));
   Bytes matrix = random_matrix(f32, 3, 5, 8, 7);
   CHECK(matrix.size() == (2 * 8 + 5) * sizeof(float));
   CHECK(gaps_untouched(f32, 3, 5, 8, matrix.data()));

@@ -70,8 +70,8 @@ void add_problem_subcommands(CLI::App& parent,
   };
   ld("--lda", gemm_flags->lda, "From one row of A to the next; left out: K");
   ld("--ldb", gemm_flags->ldb, "From one row of B to the next; left out: N");
-  ld("--ldc", gemm_flags->ldc, "From one row of C to the next; left out: N");
-  ld("--ldd", gemm_flags->ldd, "From one row of D to the next; left out: N");
+  ld("--ldc", gemm_flags->ldc, "From one row of C to the next; left out: --ldd, or N");
+  ld("--ldd", gemm_flags->ldd, "From one row of D to the next; left out: --ldc, or N");
   complete(*gemm, [gemm_flags] { return gemm_request(*gemm_flags); });
 
   auto* add = parent.add_subcommand("add", "out = a + b, elementwise");
@@ -103,13 +103,7 @@ Json to_json(const Request& request) {
     json["dtype"] = info(gemm->a).name;
     if (gemm->b && *gemm->b != gemm->a) json["dtype_b"] = info(*gemm->b).name;
     if (gemm->d && *gemm->d != gemm->a) json["dtype_d"] = info(*gemm->d).name;
-    const auto ld = [&](const char* key, std::int64_t value, std::int64_t packed) {
-      if (value != 0 && value != packed) json[key] = value;
-    };
-    ld("lda", gemm->lda, gemm->K);
-    ld("ldb", gemm->ldb, gemm->N);
-    ld("ldc", gemm->ldc, gemm->N);
-    ld("ldd", gemm->ldd, gemm->N);
+    for (const auto& [name, value] : stated_leading_dimensions(*gemm)) json[name] = value;
   } else {
     const auto& add = std::get<AddProblem>(request.problem);
     Json shape = Json::array();

@@ -52,6 +52,7 @@ Comparison compare(DType output, double got, double expected, double bound) {
   if (std::isfinite(got) && std::isfinite(expected)) {
     return {.error = error, .finite = true, .ok = error <= bound};
   }
+  if (std::isinf(expected) && got == expected) return {.error = 0, .finite = false, .ok = true};
   // Near the largest number of the type, rounding may overflow on either side.
   std::array<std::byte, 8> reach{};
   store_from_double(output, reach.data(), 0, expected + std::copysign(bound, expected));
@@ -108,13 +109,28 @@ struct Tally {
   }
 };
 
-double element_bound(const Tolerance& t, const GemmProblem& problem, double alpha,
+double element_bound(const Tolerance& t, const GemmProblem& problem, const GemmOperands& operands,
                      const CheckOptions& options, const Element& element) {
   if (t.exact) return 0;
-  const auto k = static_cast<double>(problem.K);
+  const bool any = has_products(problem, operands);
+  const auto k = any ? static_cast<double>(problem.K) : 0;
+  const double alpha = any ? operands.alpha : 0;
   const double growth = options.data_with_mean ? k : std::sqrt(k);
   return ((4 * growth + 2) * t.u_acc + t.c_in) * element.magnitude +
          t.u_out * std::fabs(element.value) + t.tiny + std::fabs(alpha) * k * t.tiny_product;
+}
+
+// The bits that D has to hold at (row, column) where it holds C's or zeros.
+bool holds_copy(const GemmProblem& problem, const GemmOperands& operands, const void* d,
+                std::int64_t row, std::int64_t column) {
+  const auto size = static_cast<std::size_t>(info(*problem.d).size);
+  const auto place = [&](const void* array, std::int64_t leading) {
+    return static_cast<const std::byte*>(array) +
+           static_cast<std::size_t>(row * leading + column) * size;
+  };
+  constexpr std::array<std::byte, 8> kZero{};
+  const std::byte* right = operands.beta == 0 ? kZero.data() : place(operands.c, problem.ldc);
+  return std::memcmp(place(d, problem.ldd), right, size) == 0;
 }
 
 }  // namespace
@@ -139,7 +155,10 @@ Verdict check_gemm(const GemmProblem& given, DType accumulator, const GemmOperan
                    const void* d, const CheckOptions& options) {
   const GemmProblem problem = normalized(given);
   const DType output = *problem.d;
-  const Tolerance t = tolerance(problem.a, accumulator, output);
+  Tolerance t = tolerance(problem.a, accumulator, output);
+  const bool copied =
+      !has_products(problem, operands) && (operands.beta == 0 || operands.beta == 1);
+  t.exact = t.exact || copied;
   Tally total;
   std::mutex total_mutex;
   for_each_tile(problem, operands, options, [&](const Tile& tile) {
@@ -149,9 +168,12 @@ Verdict check_gemm(const GemmProblem& given, DType accumulator, const GemmOperan
         const Element& element = tile.elements[i * tile.columns.size() + j];
         const std::int64_t place = tile.rows[i] * problem.ldd + tile.columns[j];
         const double got = load_as_double(output, d, static_cast<std::size_t>(place));
-        const double bound = element_bound(t, problem, operands.alpha, options, element);
-        tally.add(tile.rows[i], tile.columns[j], got, element.value, bound,
-                  compare(output, got, element.value, bound));
+        const double bound = element_bound(t, problem, operands, options, element);
+        Comparison comparison = compare(output, got, element.value, bound);
+        if (copied) {
+          comparison.ok = holds_copy(problem, operands, d, tile.rows[i], tile.columns[j]);
+        }
+        tally.add(tile.rows[i], tile.columns[j], got, element.value, bound, comparison);
       }
     }
     const std::lock_guard lock(total_mutex);

@@ -13,15 +13,21 @@
 
 namespace tilec::reference {
 
-// `count` elements from a standard normal distribution, rounded to `type`; for integers, uniform
-// over the type's whole range. The same bytes for the same arguments, whatever the number of
-// threads.
-std::vector<std::byte> random_array(DType type, std::size_t count, std::uint64_t seed);
+// Normal: a standard normal distribution; for integers, uniform over the type's whole range.
+// Positive: uniform from 0 to 1; for integers, over what is not negative. Sums of positive numbers
+// grow with every term, so that they show what random signs hide.
+enum class Values : std::uint8_t { normal, positive };
+
+// `count` elements, rounded to `type`. The same bytes for the same arguments, whatever the number
+// of threads.
+std::vector<std::byte> random_array(DType type, std::size_t count, std::uint64_t seed,
+                                    Values values = Values::normal);
 
 // A rows × columns matrix of random_array with rows `leading` elements apart. The gaps hold 0xFF
 // bytes (NaN for floats), and there is none after the last row.
 std::vector<std::byte> random_matrix(DType type, std::int64_t rows, std::int64_t columns,
-                                     std::int64_t leading, std::uint64_t seed);
+                                     std::int64_t leading, std::uint64_t seed,
+                                     Values values = Values::normal);
 
 // Elements of such a matrix, from its first to its last: 0 where it has no rows or no columns.
 std::size_t matrix_elements(std::int64_t rows, std::int64_t columns, std::int64_t leading);
@@ -30,8 +36,9 @@ std::size_t matrix_elements(std::int64_t rows, std::int64_t columns, std::int64_
 bool gaps_untouched(DType type, std::int64_t rows, std::int64_t columns, std::int64_t leading,
                     const void* matrix);
 
-// An element is right if |error| ≤ (4·√K + 2)·u_acc·S + c_in·S + u_out·|D| + tiny, where
-// S = |alpha|·|A||B| + |beta|·|C|; K stands in place of √K for data with a mean.
+// An element is right if |error| ≤ (4·√K + 2)·u_acc·S + c_in·S + u_out·|D| + tiny, where S =
+// |alpha|·|A||B| + |beta|·|C|; K stands in place of √K for data with a mean. With no products to
+// sum (alpha or K is 0) and a beta of 0 or 1, zeros or the bits of C are right and nothing else.
 struct Tolerance {
   double u_acc = 0;         // unit roundoff of the sums
   double c_in = 0;          // what the operands lose before they are multiplied
@@ -52,7 +59,7 @@ struct GemmOperands {
 };
 
 struct CheckOptions {
-  bool data_with_mean = false;   // all-ones and the like, rather than centred random data
+  bool data_with_mean = false;   // positive numbers and the like, rather than centred ones
   double max_products = 0x1p30;  // of a·b; beyond it a sample of rows and columns is checked
   std::uint64_t seed = 0;        // of that sample
   unsigned threads = 0;          // 0: one per core

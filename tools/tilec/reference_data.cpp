@@ -29,16 +29,21 @@ double normal(std::uint64_t seed, std::uint64_t index) {
   return radius * (index == pair ? std::cos(turn) : std::sin(turn));
 }
 
-double element(bool integer, std::uint64_t seed, std::uint64_t index) {
-  if (!integer) return normal(seed, index);
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(mixed(seed, index) >> 32));
+double element(bool integer, Values values, std::uint64_t seed, std::uint64_t index) {
+  const bool positive = values == Values::positive;
+  if (integer) {
+    const auto bits = static_cast<std::uint32_t>(mixed(seed, index) >> 32);
+    return static_cast<std::int32_t>(positive ? bits >> 1 : bits);
+  }
+  return positive ? static_cast<double>(mixed(seed, index) >> 11) * 0x1p-53 : normal(seed, index);
 }
 
 }  // namespace
 
-std::vector<std::byte> random_array(DType type, std::size_t count, std::uint64_t seed) {
+std::vector<std::byte> random_array(DType type, std::size_t count, std::uint64_t seed,
+                                    Values values) {
   return random_matrix(type, 1, static_cast<std::int64_t>(count), static_cast<std::int64_t>(count),
-                       seed);
+                       seed, values);
 }
 
 std::size_t matrix_elements(std::int64_t rows, std::int64_t columns, std::int64_t leading) {
@@ -47,7 +52,7 @@ std::size_t matrix_elements(std::int64_t rows, std::int64_t columns, std::int64_
 }
 
 std::vector<std::byte> random_matrix(DType type, std::int64_t rows, std::int64_t columns,
-                                     std::int64_t leading, std::uint64_t seed) {
+                                     std::int64_t leading, std::uint64_t seed, Values values) {
   const DTypeInfo& row = info(type);
   const std::size_t elements = matrix_elements(rows, columns, leading);
   std::vector<std::byte> bytes(elements * static_cast<std::size_t>(row.size), std::byte{0xFF});
@@ -59,7 +64,7 @@ std::vector<std::byte> random_matrix(DType type, std::int64_t rows, std::int64_t
     for (std::int64_t c = first; c < std::min(columns, first + kChunk); ++c) {
       store_from_double(
           type, bytes.data(), static_cast<std::size_t>(r * leading + c),
-          element(row.is_integer(), seed, static_cast<std::uint64_t>(r * columns + c)));
+          element(row.is_integer(), values, seed, static_cast<std::uint64_t>(r * columns + c)));
     }
   });
   return bytes;
@@ -67,6 +72,7 @@ std::vector<std::byte> random_matrix(DType type, std::int64_t rows, std::int64_t
 
 bool gaps_untouched(DType type, std::int64_t rows, std::int64_t columns, std::int64_t leading,
                     const void* matrix) {
+  if (columns <= 0) return true;  // no element, and so no memory
   const auto size = static_cast<std::size_t>(info(type).size);
   const auto* bytes = static_cast<const unsigned char*>(matrix);
   for (std::int64_t r = 0; r + 1 < rows; ++r) {

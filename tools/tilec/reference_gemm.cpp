@@ -142,14 +142,15 @@ template <class Number>
 void compute(const GemmProblem& problem, const GemmOperands& operands, Tile& tile) {
   const auto alpha = scalar<Number>(operands.alpha), beta = scalar<Number>(operands.beta);
   GemmProblem shape = problem;
-  if (operands.alpha == 0) shape.K = 0;  // A and B are not read
+  const bool any = has_products(problem, operands);
+  if (!any) shape.K = 0;  // A and B are not read
   const Sums<Number> sums = products<Number>(shape, operands, tile);
   tile.elements.resize(sums.values.size());
   for (std::size_t i = 0; i < sums.values.size(); ++i) {
     const std::int64_t row = tile.rows[i / tile.columns.size()];
     const std::int64_t column = tile.columns[i % tile.columns.size()];
-    Number value = operands.alpha == 0 ? Number{0} : static_cast<Number>(alpha * sums.values[i]);
-    Number scale = magnitude(alpha) * sums.magnitudes[i];
+    Number value = any ? static_cast<Number>(alpha * sums.values[i]) : Number{0};
+    Number scale = any ? magnitude(alpha) * sums.magnitudes[i] : Number{0};
     if (operands.beta != 0) {
       const Number c = load<Number>(*problem.d, operands.c, row * problem.ldc + column);
       value += beta * c;

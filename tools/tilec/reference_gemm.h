@@ -9,6 +9,12 @@
 
 namespace tilec::reference {
 
+// Whether A·B adds anything; where alpha is 0 its products are not taken, and alpha does not count
+// where K is 0.
+inline bool has_products(const GemmProblem& problem, const GemmOperands& operands) {
+  return problem.K > 0 && operands.alpha != 0;
+}
+
 struct Element {
   double value = 0;      // alpha·A·B + beta·C
   double magnitude = 0;  // |alpha|·|A||B| + |beta|·|C|, which scales its error

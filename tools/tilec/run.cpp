@@ -38,8 +38,9 @@ void register_run(CLI::App& root, Invocation& invocation) {
         .add_option("--device", flags->device, "cuda, cuda:1, …, or host for the CPU emulator")
         ->type_name("DEVICE")
         ->capture_default_str();
-    operation.add_flag("--check", flags->check,
-                       "Compare with a float64 reference; 1 if it is wrong");
+    operation.add_flag(
+        "--check", flags->check,
+        "Compare with a float64 reference, a GEMM on positive data too; 1 if it is wrong");
     operation.add_option("--seed", flags->seed, "Of the random data")
         ->type_name("N")
         ->capture_default_str();

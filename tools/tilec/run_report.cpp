@@ -70,8 +70,9 @@ std::string origin_text(const PlanInfo& plan) {
 
 std::string complaint(const RunReport& report) {
   if (report.right()) return {};
-  if (report.check->ok) return "the kernel wrote between the rows of D, outside the matrix";
-  return "the result is " + report.check->text();
+  if (!report.check->ok) return "the result is " + report.check->text();
+  if (report.gaps_touched) return "the kernel wrote between the rows of D, outside the matrix";
+  return "the result on positive data is " + report.positive_check->text();
 }
 
 Json to_json(const RunReport& report) {
@@ -97,6 +98,7 @@ Json to_json(const RunReport& report) {
   if (report.check) {
     json["check"] = verdict_json(*report.check);
     json["check"]["gaps_touched"] = report.gaps_touched;
+    if (report.positive_check) json["check"]["positive"] = verdict_json(*report.positive_check);
   }
   if (const std::string why = complaint(report); !why.empty()) {
     json["error"] = {{"kind", "check"}, {"message", why}, {"exit_status", kExitFailure}};
@@ -122,6 +124,9 @@ std::string text(const RunReport& report) {
                   human_time(timing.least_seconds),
                   timing.launches == 1 ? "" : fmt::format("{} ", timing.launches), timing.method);
   if (report.check) text += "  check    " + report.check->text() + "\n";
+  if (report.positive_check) {
+    text += "           on positive data " + report.positive_check->text() + "\n";
+  }
   if (report.gaps_touched) text += "           WRONG: written between the rows of D\n";
   return text;
 }

@@ -27,9 +27,12 @@ struct RunReport {
   double operations = 0;  // of one launch: arithmetic for a GEMM, else 0
   double bytes = 0;       // of one launch: read and written, for an Add, else 0
   std::optional<reference::Verdict> check = {};
+  std::optional<reference::Verdict> positive_check = {};  // of a GEMM, on positive data
   bool gaps_touched = false;  // something was written between the rows of D
 
-  bool right() const { return !check || (check->ok && !gaps_touched); }
+  bool right() const {
+    return (!check || check->ok) && (!positive_check || positive_check->ok) && !gaps_touched;
+  }
 };
 
 Json to_json(const RunReport& report);

@@ -5,8 +5,9 @@
 
 namespace tilec {
 
-// Version 1. Row-major; leading dimensions in elements. D may be C. C is not read where beta is 0,
-// A and B are not where alpha is 0.
+// Version 1. Row-major; leading dimensions in elements, the row's length where there is at most one
+// row. D may be C. C is not read where beta is 0, A and B are not where alpha or K is 0:
+// gemm_result.h has what follows from that.
 struct GemmArgs {
   static constexpr int version = 1;
 

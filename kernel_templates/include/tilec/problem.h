@@ -1,5 +1,4 @@
-// What a user wants computed: plain values, comparable and hashable. A zero leading dimension means
-// tightly packed. Shapes are in elements.
+// What a user wants computed: plain values, comparable and hashable. Shapes are in elements.
 #pragma once
 
 #include <array>
@@ -10,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "tilec/dtype.h"
 
@@ -24,7 +24,9 @@ struct GemmProblem {
   DType a = f32;                // element type of A
   std::optional<DType> b = {};  // of B; as A's if left out
   std::optional<DType> d = {};  // of C and D; as A's if left out
-  // Elements from one row to the next: lda ≥ K, ldb ≥ N, ldc ≥ N, ldd ≥ N; 0: no gap.
+  // Elements from one row to the next: lda ≥ K, ldb ≥ N, ldc ≥ N, ldd ≥ N; 0: no gap. Of ldc and
+  // ldd, one that is left out follows the other. That of a matrix with at most one row, or with no
+  // columns, is not looked at: any value is right.
   std::int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
 
   bool operator==(const GemmProblem&) const = default;
@@ -34,7 +36,7 @@ struct GemmProblem {
 class Shape {
  public:
   Shape() = default;
-  // Throws std::invalid_argument for more than four or negative extents, or over 2^62 elements.
+  // Throws std::invalid_argument for more than four or negative extents, or over 2^59 elements.
   Shape(std::initializer_list<std::int64_t> extents);
   Shape(const std::int64_t* extents, int rank);
 
@@ -61,13 +63,22 @@ using Problem = std::variant<GemmProblem, AddProblem>;
 Operation operation(const Problem& problem);
 // The element type that kernels see as T: A's, for a GEMM.
 DType element_type(const Problem& problem);
-// "gemm 128x64x32 f16", for messages and listings.
+// "gemm 128x64x32 f16 lda=48", for messages and listings.
 std::string describe(const Problem& problem);
 std::size_t hash_value(const Problem& problem);
 
-// Fills in what was left out (types, leading dimensions). Throws std::invalid_argument for negative
-// extents and for a leading dimension under its row's length, with both values.
+// Fills in what was left out (types, leading dimensions) and gives leading dimensions that are not
+// looked at the row's length. Throws std::invalid_argument for negative extents, for a leading
+// dimension under its row's length, with both values, and for a matrix of over 2^59 elements.
 GemmProblem normalized(GemmProblem problem);
+
+// What a text that stands for the problem has to say of its leading dimensions, so that a reader
+// gets the same problem: nothing where the rows of every matrix are packed.
+struct LeadingDimension {
+  std::string_view name;
+  std::int64_t value = 0;
+};
+std::vector<LeadingDimension> stated_leading_dimensions(const GemmProblem& problem);
 
 // What a selection table distinguishes. Tiny: too few outputs to fill a large GPU. Narrow: one
 // extent of D is 16 or less, so that wider tiles would be mostly empty. Tall and wide: one extent
