@@ -59,9 +59,9 @@ std::optional<std::string> take_line(std::string& text) {
 
 std::string ending(int status) {
   if (WIFSIGNALED(status)) {
-    const char* name = sigabbrev_np(WTERMSIG(status));
-    return "the compiling process was killed by SIG" + std::string(name == nullptr ? "?" : name) +
-           (WTERMSIG(status) == SIGKILL ? " (out of memory?)" : "");
+    const int signal = WTERMSIG(status);
+    return "the compiling process was killed by signal " + std::to_string(signal) + " (" +
+           strsignal(signal) + ")";
   }
   return "the compiling process ended with status " + std::to_string(WEXITSTATUS(status));
 }
@@ -181,14 +181,15 @@ Worker::Heard Worker::listen() {
   return heard;
 }
 
-std::string Worker::reap() {
+Worker::Ending Worker::reap() {
   ::kill(-process_, SIGKILL);  // whatever it left behind
   int status = 0;
   while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
   }
   process_ = -1;
   const std::string words = last_words_ + error_text_;
-  return ending(status) + (words.empty() ? "" : "; its last words:\n" + words);
+  return {.killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+          .how = ending(status) + (words.empty() ? "" : "; its last words:\n" + words)};
 }
 
 void Worker::kill() {
