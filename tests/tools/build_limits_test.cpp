@@ -121,10 +121,24 @@ TEST_SUITE("nvrtc") {
     CHECK(sandbox.json({"cache", "verify"})["good"] == 1);
   }
 
+  TEST_CASE("a payload that can't be written whole leaves no part of it") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
+    CHECK(sandbox.json({"build", "--arch", "sm_80", "--add", "9"})["built"] == 1);
+    const std::string key = sandbox.entries().front().substr(0, 32);
+    const fs::path payload = sandbox.path() / "kernel.cubin";
+    const Ran ran = sandbox.run({"sh", "-c",
+                                 "ulimit -f 1; exec " TILEC_COMMAND " cache show " + key +
+                                     " --payload " + payload.string()});
+    CHECK(ran.signal == 0);
+    CHECK(ran.status == 1);
+    CHECK(contains(ran.err, "kernel.cubin can't be written: File too large"));
+    CHECK_FALSE(fs::exists(payload));
+  }
+
   TEST_CASE("a kernel that the cache does not keep failed for the cause that is told") {
     const Sandbox sandbox;
     if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
-    // No entry is so small.
     const Ran ran = sandbox.run({"sh", "-c",
                                  "ulimit -f 2; exec " TILEC_COMMAND
                                  " build --arch sm_80 --gemm 512,512,512,f16 --json -q"});

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -198,6 +199,22 @@ TEST_CASE("a signal ends the pool, and everything with it") {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   CHECK(seen.signal == SIGTERM);
   CHECK(dies(pid_in(pid_file)));
+}
+
+TEST_CASE("where not all workers can be started, the pool goes on with those that can") {
+  const Sandbox sandbox;
+  const std::string worker = sandbox.script("worker", kWorker);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit few = before;
+  few.rlim_cur = 40;  // three descriptors a worker
+  setrlimit(RLIMIT_NOFILE, &few);
+  const Seen seen = run(std::vector<std::string>(100, "a"), worker, 80);
+  const Seen again = run({"a"}, worker, 1);  // nothing was left open
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(seen.outcomes.size() == 100);
+  for (const Outcome& outcome : seen.outcomes) CHECK(outcome.text == "did a");
+  CHECK(again.outcomes.size() == 1);
 }
 
 TEST_CASE("a worker that can't be started is a failure in words") {

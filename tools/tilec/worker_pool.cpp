@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -109,12 +110,23 @@ class Pool {
       auto idle = std::find_if(workers_.begin(), workers_.end(),
                                [](const Worker& worker) { return !worker.busy(); });
       if (idle == workers_.end()) {
-        if (workers_.size() >= processes) return;
-        workers_.emplace_back(options_.command);
+        if (workers_.size() >= std::min(processes, most_) || !start()) return;
         idle = workers_.end() - 1;
       }
       const std::size_t task = queue_[next_++];
       idle->give(task, tasks_[task]);
+    }
+  }
+
+  // False where the system gives no more than those that run already.
+  bool start() {
+    try {
+      workers_.emplace_back(options_.command);
+      return true;
+    } catch (const Failure&) {
+      if (workers_.empty()) throw;
+      most_ = workers_.size();
+      return false;
     }
   }
 
@@ -199,8 +211,9 @@ class Pool {
   const bool inherits_orphans_ = inherits_orphans();
   std::vector<Worker> workers_;
   std::vector<std::size_t> queue_, put_off_;
-  std::size_t next_ = 0;  // of the queue
-  bool alone_ = false;    // the second try of what was put off
+  std::size_t next_ = 0;                                        // of the queue
+  std::size_t most_ = std::numeric_limits<std::size_t>::max();  // that can be started
+  bool alone_ = false;  // the second try of what was put off
 };
 
 }  // namespace

@@ -36,8 +36,8 @@ struct PoolEvents {
 };
 
 // Hands out the tasks in order and returns when each has its outcome: 0. Where SIGINT, SIGTERM or
-// SIGHUP arrives first, kills the workers and returns the signal's number. Throws Failure where no
-// worker can be started.
+// SIGHUP arrives first, kills the workers and returns the signal's number. Goes on with fewer
+// processes where not all can be started; throws Failure where none can.
 int run_pool(const std::vector<std::string>& tasks, const PoolOptions& options,
              const PoolEvents& events);
 
