@@ -66,6 +66,18 @@ const std::array<DeviceFacts, 9> kDevices{{
                               Target::host().name());
 }
 
+// Where targets of one architecture ('a') and of a family ('f') begin.
+int least_sm_of(char suffix) {
+  return suffix == 'a' ? 90 : suffix == 'f' ? 100 : 0;
+}
+
+[[noreturn]] void throw_no_such_suffix(const Target& target) {
+  throw std::invalid_argument("'" + target.name() + "' is not a target: those that end in " +
+                              target.suffix() + " begin with sm_" +
+                              std::to_string(least_sm_of(target.suffix())) + target.suffix() +
+                              "; " + target.plain().name() + " is one");
+}
+
 }  // namespace
 
 Target Target::parse(std::string_view name) {
@@ -90,6 +102,7 @@ Target Target::parse(std::string_view name) {
       target.sm_ >= kHostSm || rest.front() == '0') {
     throw_not_a_target(name);
   }
+  if (target.sm_ < least_sm_of(target.suffix_)) throw_no_such_suffix(target);
   return target;
 }
 

@@ -69,6 +69,19 @@ TEST_SUITE("cpu") {
     }
   }
 
+  TEST_CASE("target: a suffix that no architecture so old has") {
+    CHECK_THROWS_WITH_AS(
+        Target::parse("sm_89a"),
+        "'sm_89a' is not a target: those that end in a begin with sm_90a; sm_89 is one",
+        std::invalid_argument);
+    CHECK_THROWS_WITH_AS(Target::parse("compute_90f"),
+                         "'compute_90f' is not a target: those that end in f begin with sm_100f; "
+                         "compute_90 is one",
+                         std::invalid_argument);
+    CHECK(Target::parse("sm_90a").suffix() == 'a');
+    CHECK(Target::parse("sm_100f").suffix() == 'f');
+  }
+
   TEST_CASE("target: the newest PTX that is not newer") {
     const std::vector<int> known{75, 80, 90, 100};
     CHECK(Target::parse("sm_120").newest_ptx(known)->name() == "compute_100");

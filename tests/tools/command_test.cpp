@@ -64,6 +64,8 @@ std::vector<Bad> bad_inputs() {
       {{"build"}, 2, "name what to build for"},
       {{"build", "--arch", "sm_80", "--gemm", "1,2"}, 2, "M,N,K"},
       {{"build", "--arch", "sm_80", "--add", "1,f9"}, 2, "dtypes are"},
+      {{"build", "--arch", "sm_80,sm_70"}, 2, "sm_70: the least target that tilec's kernels serve"},
+      {{"build", "--arch", "sm_89a"}, 2, "begin with sm_90a"},
       {{"build", "--arch", "sm_80", "--shard", "3/2"}, 2, "from 1 to 2"},
       {{"build", "--arch", "sm_80", "-j", "0"}, 2, "-j"},
       {{"build", "--arch", "sm_80", "--time-limit", "-1"}, 2, "--time-limit"},

@@ -130,12 +130,17 @@ std::string Sandbox::script(const std::string& name, const std::string& text) co
 }
 
 Running Sandbox::start(const std::vector<std::string>& arguments, const std::string& input) const {
+  std::vector<std::string> words{TILEC_COMMAND};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return start_program(std::move(words), input);
+}
+
+Running Sandbox::start_program(std::vector<std::string> words, const std::string& input) const {
   static std::atomic<int> count = 0;
   const std::string number = std::to_string(++count);
   const fs::path out = path_ / ("out" + number), err = path_ / ("err" + number);
   const fs::path in = file("in" + number, input);
-  std::vector<std::string> words{TILEC_COMMAND}, variables;
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> variables;
   for (const auto& [name, value] : environment_) variables.push_back(name + "=" + value);
   std::vector<char*> argv = pointers(words), envp = pointers(variables);
   const pid_t process = fork();
@@ -145,7 +150,7 @@ Running Sandbox::start(const std::vector<std::string>& arguments, const std::str
     redirect(out, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
     redirect(err, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
     if (chdir(path_.c_str()) != 0) _exit(126);
-    execve(argv.front(), argv.data(), envp.data());
+    execvpe(argv.front(), argv.data(), envp.data());
     _exit(127);
   }
   return {process, out, err};

@@ -54,6 +54,9 @@ class Sandbox {
   // The same, executable.
   std::string script(const std::string& name, const std::string& text) const;
 
+  // Any program with this environment, found on PATH.
+  Running start_program(std::vector<std::string> words, const std::string& input = {}) const;
+  Ran run(const std::vector<std::string>& words) const { return start_program(words).wait(); }
   Running start(const std::vector<std::string>& arguments, const std::string& input = {}) const;
   Ran tilec(const std::vector<std::string>& arguments, const std::string& input = {}) const;
   // Runs with --json and parses what it prints. Throws where that is no JSON.

@@ -39,7 +39,8 @@ function(tilec_embed_kernels target manifest)
   add_custom_command(
     OUTPUT ${bundle}
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${cache}
-    COMMAND ${command} build ${manifest} ${places} --quiet --cache-dir ${cache} --trust-shared ${cache}
+    COMMAND ${CMAKE_COMMAND} -E env TILEC_CACHE_MAX_BYTES=0  # whatever the manifest asks for
+            ${command} build ${manifest} ${places} --quiet --cache-dir ${cache} --trust-shared ${cache}
     COMMAND ${command} cache export ${bundle} --cache-dir ${cache} --trust-shared ${cache}
     DEPENDS ${manifest} ${built_command}
     COMMENT "Compiling the kernels of ${target}"

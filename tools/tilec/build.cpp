@@ -1,17 +1,13 @@
 // tilec build: fills the cache ahead of time, in worker processes.
-#include <spdlog/fmt/fmt.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <thread>
 
-#include "build_report.h"
-#include "cache_support.h"
+#include "build_targets.h"
+#include "build_work.h"
 #include "command.h"
-#include "worker_pool.h"
+#include "machine_limits.h"
 
 namespace tilec::command {
 namespace {
@@ -68,8 +64,7 @@ Wanted wanted(const BuildFlags& flags) {
 }
 
 int jobs(const BuildFlags& flags) {
-  if (flags.jobs.empty())
-    return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (flags.jobs.empty()) return default_jobs(machine_limits());
   return static_cast<int>(parse_integer(flags.jobs, "-j", 1, 1024));
 }
 
@@ -82,110 +77,14 @@ std::chrono::milliseconds time_limit(const BuildFlags& flags) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
 }
 
-// The part that runs: hands the missing kernels to workers and notes what becomes of them.
-class Build {
- public:
-  Build(BuildReport& report, const cache::Store& store, const Options& options, bool quiet)
-      : report_(report), store_(store), options_(options), progress_(progress_style(quiet)) {}
-
-  void note_present() {
-    counts_.total = report_.results.size();
-    for (std::size_t i = 0; i < report_.results.size(); ++i) {
-      BuildResult& result = report_.results[i];
-      if (!result.item.rejected.empty()) {
-        fail(result, result.item.rejected, {});
-      } else if (options_.cache_policy != CachePolicy::refresh && is_present(result.item.key)) {
-        result.status = BuildResult::Status::present;
-        ++counts_.present;
-      } else {
-        missing_.push_back(i);
-      }
-    }
-    progress_.redraw(counts_);
-  }
-
-  int run(const PoolOptions& pool) {
-    std::vector<std::string> tasks;
-    for (const std::size_t i : missing_) {
-      tasks.push_back(
-          report_.results[i].item.task.dump(-1, ' ', true, Json::error_handler_t::replace));
-    }
-    const PoolEvents events{.on_outcome = [&](const Outcome& outcome) { note(outcome, pool); },
-                            .on_message = [&](std::string_view line) { note_message(line); },
-                            .on_tick = [&] { progress_.redraw(counts_); }};
-    const int signal = run_pool(tasks, pool, events);
-    report_.seconds = progress_.seconds();
-    return signal;
-  }
-
-  const std::vector<std::size_t>& missing() const { return missing_; }
-
- private:
-  bool is_present(const std::string& key) const {
-    const cache::LookUpOptions builder{.require_builder = options_.require_builder};
-    return store_.peek(*cache::Key::parse(key), builder).has_value();
-  }
-
-  void fail(BuildResult& result, const std::string& message, const std::string& log) {
-    result.status = BuildResult::Status::failed;
-    result.message = message;
-    result.log = log;
-    ++counts_.failed;
-    progress_.step(counts_, "failed: " + result.item.label + ": " + message, true);
-  }
-
-  void note(const Outcome& outcome, const PoolOptions& pool) {
-    BuildResult& result = report_.results[missing_[outcome.task]];
-    result.seconds = outcome.seconds;
-    if (outcome.kind == Outcome::Kind::timed_out) {
-      const double limit = std::chrono::duration<double>(pool.time_limit).count();
-      return fail(
-          result,
-          fmt::format("stopped after the time limit of {:g} s; --time-limit sets another", limit),
-          {});
-    }
-    if (outcome.kind == Outcome::Kind::crashed) {
-      const std::size_t end = outcome.text.find('\n');
-      return fail(result, outcome.text.substr(0, end),
-                  end == std::string::npos ? "" : outcome.text.substr(end + 1));
-    }
-    note_answer(result, Json::parse(outcome.text, nullptr, false));
-  }
-
-  void note_answer(BuildResult& result, const Json& answer) {
-    if (!answer.is_object())
-      return fail(result, "the worker's answer can't be read", answer.dump());
-    if (const auto error = answer.find("error"); error != answer.end()) {
-      return fail(result, error->value("message", ""), error->value("log", ""));
-    }
-    if (!is_present(answer.value("key", result.item.key))) {
-      return fail(result, "it was compiled, but the cache did not keep it", {});
-    }
-    result.status = BuildResult::Status::built;
-    ++counts_.built;
-    progress_.step(counts_, fmt::format("{} in {:.2f} s", result.item.label, result.seconds),
-                   false);
-  }
-
-  // Workers say the same things of the same cache: each once.
-  void note_message(std::string_view line) {
-    const std::string text(line);
-    if (std::find(messages_.begin(), messages_.end(), text) != messages_.end()) return;
-    messages_.push_back(text);
-    progress_.message(text);
-  }
-
-  BuildReport& report_;
-  const cache::Store& store_;
-  const Options& options_;
-  Progress progress_;
-  Counts counts_;
-  std::vector<std::size_t> missing_;
-  std::vector<std::string> messages_;
-};
-
 std::vector<std::string> worker_command(const GlobalFlags& global) {
-  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe").string()};
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    throw Failure("no worker process can be started: /proc/self/exe: " + error.message() +
+                  "; tilec build needs /proc mounted");
+  }
+  std::vector<std::string> command{program.string()};
   for (const std::string& word : global.words()) command.push_back(word);
   command.emplace_back("worker");
   return command;
@@ -198,25 +97,31 @@ int build(const GlobalFlags& global, const BuildFlags& flags) {
         "tilec build fills the cache; with a cache policy of off or must_hit it can't");
   }
   const Shard shard = parse_shard(flags.shard);
-  PoolOptions pool{
+  const PoolOptions pool{
       .command = worker_command(global), .processes = jobs(flags), .time_limit = time_limit(flags)};
   const Wanted all = wanted(flags);
+  BuildList list = build_list(all.requests, all.places, options);
   BuildReport report{.results = {},
+                     .notes = std::move(list.notes),
                      .cache_dir = options.cache_dir.string(),
+                     .max_bytes = options.cache_max_bytes,
                      .shard = shard,
                      .dry_run = flags.dry_run};
-  for (BuildItem& item : shard_of(build_list(all.requests, all.places, options), shard)) {
+  for (BuildItem& item : shard_of(std::move(list.items), shard)) {
     report.results.push_back({.item = std::move(item)});
   }
   const cache::Store store = flags.dry_run ? open_store(options) : open_writable_store(options);
   {
-    Build work(report, store, options, flags.quiet || flags.dry_run);
+    BuildWork work(report, store, options, flags.quiet || flags.dry_run);
     work.note_present();
-    pool.processes = std::min(pool.processes, static_cast<int>(work.missing().size()));
-    if (!flags.dry_run) report.signal = work.run(pool);
+    expect_compilable(work.missing(), options, flags.dry_run);
+    if (!flags.dry_run) {
+      work.build_missing(pool);
+      // Killed workers leave temporary files.
+      store.sweep({.temporary_age = std::chrono::seconds(0)});
+      work.note_evicted();
+    }
   }
-  // Killed workers leave temporary files.
-  if (!flags.dry_run) store.sweep({.temporary_age = std::chrono::seconds(0)});
   if (global.json) {
     print_json(to_json(report));
   } else {
@@ -253,7 +158,8 @@ void register_build(CLI::App& root, Invocation& invocation) {
       ->type_name("NAME");
   list("--set", flags->settings, "A parameter of it; repeatable", "NAME=VALUE");
   add_place_flags(*app, flags->places);
-  app->add_option("-j,--jobs", flags->jobs, "Worker processes; left out: one per core")
+  app->add_option("-j,--jobs", flags->jobs,
+                  "Worker processes; left out: one per core, as far as memory reaches")
       ->type_name("N");
   app->add_option("--time-limit", flags->time_limit, "Stop a kernel that compiles for longer")
       ->type_name("SECONDS")

@@ -1,10 +1,11 @@
 // Requests × places → kernels.
 #include "build_list.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
+#include <spdlog/fmt/fmt.h>
 
+#include <map>
+
+#include "build_targets.h"
 #include "command.h"
 #include "problem_flags.h"
 #include "tilec/engine.h"
@@ -45,7 +46,8 @@ BuildItem item(const KernelPreview& kernel, const Problem& problem, const Place&
                      {"parameters", to_json(kernel.parameters)},
                      {"target", kernel.target.name()},
                      {"key", kernel.key}},
-          .task = {{"place", to_json(place)}, {"request", to_json(request)}}};
+          .task = {{"place", to_json(place)}, {"request", to_json(request)}},
+          .place = place};
 }
 
 BuildItem rejected_item(const Request& request, const Place& place, const std::string& why) {
@@ -60,17 +62,21 @@ BuildItem rejected_item(const Request& request, const Place& place, const std::s
                      {"dtype", type},
                      {"parameters", to_json(request.options.parameters)},
                      {"target", place.target.name()}},
-          .task = {}};
+          .task = {},
+          .place = place};
 }
 
-void append_place(const std::vector<ManifestRequest>& requests, const Place& place,
-                  const Options& options, std::map<std::string, BuildItem>& items) {
+// Returns how many kernels of this place have the plain target, "sm_90" for "sm_90a".
+std::size_t append_place(const std::vector<ManifestRequest>& requests, const Place& place,
+                         const Options& options, std::map<std::string, BuildItem>& items) {
   const Engine engine(place.open(), without_log(options));
+  expect_new_enough(place, engine.templates(), options);
+  std::size_t plain = 0;
   for (const ManifestRequest& wanted : requests.empty() ? selectable(engine) : requests) {
     try {
-      BuildItem found = item(engine.preview(wanted.request.problem, wanted.request.options),
-                             wanted.request.problem, place);
-      items.emplace(found.key, std::move(found));
+      const KernelPreview kernel = engine.preview(wanted.request.problem, wanted.request.options);
+      if (kernel.target != place.target) ++plain;
+      items.emplace(kernel.key, item(kernel, wanted.request.problem, place));
     } catch (const Error& error) {
       const bool impossible =
           error.kind() == ErrorKind::invalid_argument || error.kind() == ErrorKind::unsupported;
@@ -80,16 +86,22 @@ void append_place(const std::vector<ManifestRequest>& requests, const Place& pla
       items.emplace("rejected " + rejected.label, std::move(rejected));
     }
   }
+  return plain;
 }
 
 }  // namespace
 
-std::vector<BuildItem> build_list(const std::vector<ManifestRequest>& requests,
-                                  const std::vector<Place>& places, const Options& options) {
+BuildList build_list(const std::vector<ManifestRequest>& requests, const std::vector<Place>& places,
+                     const Options& options) {
+  BuildList list;
   std::map<std::string, BuildItem> items;
-  for (const Place& place : places) append_place(requests, place, options, items);
-  std::vector<BuildItem> list;
-  for (auto& [key, item] : items) list.push_back(std::move(item));
+  for (const Place& place : places) {
+    if (append_place(requests, place, options, items) == 0) continue;
+    list.notes.push_back(
+        fmt::format("{}: kernels that use nothing which only {} has are made for {}, and serve it",
+                    place.name(), place.target.name(), place.target.plain().name()));
+  }
+  for (auto& [key, item] : items) list.items.push_back(std::move(item));
   return list;
 }
 

@@ -10,17 +10,22 @@
 namespace tilec::command {
 
 struct BuildResult {
-  enum class Status { built, present, failed, missing };  // missing: not built, or not yet
+  // missing: not built, or not yet; evicted: built or present, and then removed for others
+  enum class Status { built, present, failed, missing, evicted };
   BuildItem item;
   Status status = Status::missing;
   double seconds = 0;
   std::string message = {};  // why it failed, in a line
   std::string log = {};      // the compiler's
+  std::uint64_t bytes = 0;   // of its entry, where that was seen in the own root
 };
 
 struct BuildReport {
   std::vector<BuildResult> results;
+  std::vector<std::string> notes = {};
   std::string cache_dir = {};
+  std::uint64_t max_bytes = 0;     // of the cache; 0: no bound
+  std::uint64_t bytes_needed = 0;  // a bound that would have kept all; 0: all was kept
   Shard shard = {};
   double seconds = 0;
   int signal = 0;  // that interrupted it, or 0

@@ -1,9 +1,14 @@
 // tilec worker: what `tilec build` starts. Takes tasks, one JSON line each, on the standard input,
 // and answers each with one line.
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <sstream>
 
 #include "command.h"
 #include "manifest.h"
@@ -17,18 +22,31 @@ namespace {
 
 class Workshop {
  public:
-  explicit Workshop(Options options) : options_(std::move(options)) {}
+  explicit Workshop(Options options) : options_(std::move(options)) {
+    const auto errors = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    const auto answer = std::make_shared<spdlog::sinks::ostream_sink_mt>(warnings_);
+    options_.logger =
+        std::make_shared<spdlog::logger>("tilec", spdlog::sinks_init_list{errors, answer});
+    options_.logger->set_level(spdlog::level::warn);
+    errors->set_pattern("tilec: %v");
+    answer->set_pattern("%v");
+  }
 
   Json answer(const std::string& line) {
     const Json document = parse_json(line, "task");
     const Node task(document, "task");
     const Manifest manifest = parse_manifest("[" + task.at("request").value().dump() + "]", "task");
     const Request& request = manifest.requests.at(0).request;
+    warnings_.str({});
     const Engine& engine = engine_for(place_from_json(task.at("place")));
     const PlanInfo plan = std::visit(
         [&](const auto& problem) { return engine.plan(problem, request.options).info(); },
         request.problem);
-    return {{"origin", to_string(plan.origin)}, {"key", plan.launches.front().key}};
+    std::string warnings = warnings_.str();
+    while (warnings.ends_with('\n')) warnings.pop_back();
+    return {{"origin", to_string(plan.origin)},
+            {"key", plan.launches.front().key},
+            {"warnings", warnings}};
   }
 
  private:
@@ -38,6 +56,7 @@ class Workshop {
     return *engine;
   }
 
+  std::ostringstream warnings_;  // of the task at hand
   Options options_;
   std::map<std::string, std::unique_ptr<Engine>> engines_;
 };

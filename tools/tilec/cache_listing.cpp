@@ -102,12 +102,16 @@ void write_payload(const cache::Store& store, const cache::Key& key, const std::
   }
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wbe"),
                                                              &std::fclose);
+  if (file == nullptr) throw Failure(path + " can't be written: " + std::strerror(errno));
   const auto& payload = found.entry->payload;
-  const bool written =
-      file != nullptr &&
-      std::fwrite(payload.data(), 1, payload.size(), file.get()) == payload.size() &&
-      std::fflush(file.get()) == 0;
-  if (!written) throw Failure(path + " can't be written: " + std::strerror(errno));
+  if (std::fwrite(payload.data(), 1, payload.size(), file.get()) == payload.size() &&
+      std::fflush(file.get()) == 0) {
+    return;
+  }
+  const std::string why = std::strerror(errno);
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
+  throw Failure(path + " can't be written: " + why);
 }
 
 struct ShowFlags {

@@ -49,6 +49,16 @@ std::string human_bytes(std::uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+std::string typed_bytes(std::uint64_t bytes) {
+  std::uint64_t value = bytes;
+  for (const char unit : {'K', 'M', 'G'}) {
+    value = value / 1024 + (value % 1024 == 0 ? 0 : 1);
+    if (value < 1024 || unit == 'G')
+      return fmt::format("{}{}", std::max<std::uint64_t>(value, 1), unit);
+  }
+  return {};
+}
+
 std::string table(const std::vector<std::vector<std::string>>& rows,
                   const std::vector<bool>& right) {
   std::vector<std::size_t> widths;

@@ -1,5 +1,8 @@
 // The tilec command: parses, runs one subcommand, and turns failures into exit statuses.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -101,6 +104,28 @@ void configure(CLI::App& app, Invocation& invocation) {
   add_global_flags(app, invocation.global);
 }
 
+// A write beyond the process's file-size limit is to be an error of write(), here and in the
+// compilers that workers start. A container's first process is ended by a signal only where it
+// handles it.
+void prepare_signals() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  if (getpid() != 1) return;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    std::signal(signal, [](int arrived) { _exit(128 + arrived); });
+  }
+}
+
+// On stdout, unless that is what failed: half a document may be there.
+void tell(const std::exception_ptr& error, bool json) {
+  print_error(error);
+  if (!json || std::ferror(stdout) != 0) return;
+  try {
+    print_json({{"error", error_json(error)}});
+  } catch (const Failure&) {
+    print_error(std::current_exception());
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app(kDescription, "tilec");
   Invocation invocation;
@@ -124,12 +149,12 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace tilec::command;
+  prepare_signals();
   try {
     return run(argc, argv);
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
-    if (wants_json(argc, argv)) print_json({{"error", error_json(error)}});
-    print_error(error);
+    tell(error, wants_json(argc, argv));
     return exit_status(error);
   }
 }

@@ -1,7 +1,9 @@
 // Printing, and what exceptions become.
 #include "output.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <stdexcept>
 
 namespace tilec::command {
@@ -86,12 +88,14 @@ void print_json(const Json& document) {
 
 void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
+  flush_results();
 }
 
 void flush_results() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw Failure("the results could not be written to the standard output; is the disk full?");
-  }
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  const int error = errno;
+  throw Failure(std::string("the results could not be written to the standard output: ") +
+                std::strerror(error));
 }
 
 }  // namespace tilec::command

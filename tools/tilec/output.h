@@ -43,11 +43,10 @@ int exit_status(const std::exception_ptr& error);
 void print_error(const std::exception_ptr& error);
 void print_warning(const std::string& message);
 
-// One JSON document and a newline. Bytes that are no UTF-8 are replaced.
+// One JSON document and a newline. Bytes that are no UTF-8 are replaced. These throw Failure where
+// stdout does not take it (a full disk, a file-size limit).
 void print_json(const Json& document);
 void print_text(const std::string& text);
-
-// Throws Failure if what was printed did not reach stdout (a full disk).
-void flush_results();
+void flush_results();  // of what else was printed
 
 }  // namespace tilec::command

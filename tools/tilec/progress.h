@@ -7,7 +7,7 @@
 namespace tilec::command {
 
 struct Counts {
-  std::size_t total = 0, built = 0, present = 0, failed = 0;
+  std::size_t total = 0, built = 0, present = 0, failed = 0, evicted = 0;
   std::size_t done() const { return built + present + failed; }
 };
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
 
 #include "output.h"
 #include "worker_process.h"
@@ -20,8 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// SIGINT, SIGTERM and SIGHUP as something to poll; SIGPIPE as an error of write(). As before on
-// destruction.
+// SIGINT, SIGTERM and SIGHUP as something to poll (a blocked signal reaches a container's first
+// process too); SIGPIPE as an error of write(); children that can be waited for, whatever SIGCHLD was
+// inherited as. As before on destruction.
 class Signals {
  public:
   Signals() {
@@ -30,13 +35,17 @@ class Signals {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, signal);
     pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
     descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-    struct sigaction ignore {};
+    struct sigaction ignore {
+    }, usual{};
     ignore.sa_handler = SIG_IGN;
+    usual.sa_handler = SIG_DFL;
     sigaction(SIGPIPE, &ignore, &pipe_before_);
+    sigaction(SIGCHLD, &usual, &child_before_);
   }
   ~Signals() {
     if (descriptor_ >= 0) close(descriptor_);
     sigaction(SIGPIPE, &pipe_before_, nullptr);
+    sigaction(SIGCHLD, &child_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
   Signals(const Signals&) = delete;
@@ -52,17 +61,38 @@ class Signals {
  private:
   int descriptor_ = -1;
   sigset_t mask_before_{};
-  struct sigaction pipe_before_ {};
+  struct sigaction pipe_before_ {
+  }, child_before_{};
 };
+
+// Whether processes that lose their parent become this one's children: as a container's first
+// process.
+bool inherits_orphans() {
+  int subreaper = 0;
+  prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+  return getpid() == 1 || subreaper != 0;
+}
 
 class Pool {
  public:
   Pool(const std::vector<std::string>& tasks, const PoolOptions& options, const PoolEvents& events)
-      : tasks_(tasks), options_(options), events_(events) {}
+      : tasks_(tasks), options_(options), events_(events), queue_(tasks.size()) {
+    std::iota(queue_.begin(), queue_.end(), std::size_t{0});
+  }
 
   int run() {
-    while (next_ < tasks_.size() || busy() > 0) {
-      hand_out();
+    if (const int signal = work(static_cast<std::size_t>(options_.processes))) return signal;
+    workers_.clear();  // idle ones take memory too
+    queue_ = std::exchange(put_off_, {});
+    next_ = 0;
+    alone_ = true;
+    return work(1);
+  }
+
+ private:
+  int work(std::size_t processes) {
+    while (next_ < queue_.size() || busy() > 0) {
+      hand_out(processes);
       if (const int signal = wait()) return signal;  // ~Worker kills
       collect();
       enforce_time_limit();
@@ -70,23 +100,33 @@ class Pool {
     return 0;
   }
 
- private:
   std::size_t busy() const {
     return static_cast<std::size_t>(
         std::count_if(workers_.begin(), workers_.end(), [](const Worker& w) { return w.busy(); }));
   }
 
-  void hand_out() {
-    while (next_ < tasks_.size()) {
+  void hand_out(std::size_t processes) {
+    while (next_ < queue_.size()) {
       auto idle = std::find_if(workers_.begin(), workers_.end(),
                                [](const Worker& worker) { return !worker.busy(); });
       if (idle == workers_.end()) {
-        if (workers_.size() >= static_cast<std::size_t>(options_.processes)) return;
-        workers_.emplace_back(options_.command);
+        if (workers_.size() >= std::min(processes, most_) || !start()) return;
         idle = workers_.end() - 1;
       }
-      idle->give(next_, tasks_[next_]);
-      ++next_;
+      const std::size_t task = queue_[next_++];
+      idle->give(task, tasks_[task]);
+    }
+  }
+
+  // False where the system gives no more than those that run already.
+  bool start() {
+    try {
+      workers_.emplace_back(options_.command);
+      return true;
+    } catch (const Failure&) {
+      if (workers_.empty()) throw;
+      most_ = workers_.size();
+      return false;
     }
   }
 
@@ -114,11 +154,36 @@ class Pool {
       }
       if (heard.answer) finish(worker, Outcome::Kind::answered, *heard.answer);
       if (heard.ended) {
-        const std::string how = worker.reap();
-        if (worker.busy()) finish(worker, Outcome::Kind::crashed, how);
+        const Worker::Ending ending = worker.reap();
+        if (worker.busy()) note_end(worker, ending);
       }
     }
     std::erase_if(workers_, [](const Worker& worker) { return worker.reaped(); });
+    if (inherits_orphans_) reap_orphans();
+  }
+
+  void note_end(Worker& worker, const Worker::Ending& ending) {
+    if (ending.killed && !alone_) {
+      const std::size_t task = worker.finish();
+      put_off_.push_back(task);
+      if (events_.on_put_off) events_.on_put_off(task);
+    } else {
+      finish(worker, ending.killed ? Outcome::Kind::killed : Outcome::Kind::crashed, ending.how);
+    }
+  }
+
+  // What workers' processes leave behind, up to the first that is a worker, whose turn comes when it
+  // is heard.
+  void reap_orphans() const {
+    for (;;) {
+      siginfo_t ended{};
+      if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return;
+      const bool ours = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+        return worker.process() == ended.si_pid;
+      });
+      if (ours) return;
+      waitpid(ended.si_pid, nullptr, 0);
+    }
   }
 
   void enforce_time_limit() {
@@ -143,8 +208,12 @@ class Pool {
   const PoolOptions& options_;
   const PoolEvents& events_;
   Signals signals_;
+  const bool inherits_orphans_ = inherits_orphans();
   std::vector<Worker> workers_;
-  std::size_t next_ = 0;
+  std::vector<std::size_t> queue_, put_off_;
+  std::size_t next_ = 0;                                        // of the queue
+  std::size_t most_ = std::numeric_limits<std::size_t>::max();  // that can be started
+  bool alone_ = false;  // the second try of what was put off
 };
 
 }  // namespace
@@ -156,7 +225,10 @@ int run_pool(const std::vector<std::string>& tasks, const PoolOptions& options,
 
 void die_with_parent() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() == 1) _exit(kExitFailure);  // it died before that took effect
+  // It may have died before that took effect. Its number tells nothing: 1 is a container's first
+  // process as well as whoever adopts.
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  if (poll(&input, 1, 0) > 0 && (input.revents & POLLHUP) != 0) _exit(kExitFailure);
 }
 
 }  // namespace tilec::command

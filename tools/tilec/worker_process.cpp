@@ -21,18 +21,31 @@ namespace {
 
 constexpr std::size_t kLastWords = 16384;
 
-struct Pipe {
-  int read = -1, write = -1;
-};
-
-Pipe open_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw Failure(std::string("no pipe to a worker process: ") + std::strerror(errno) +
-                  "; a smaller -j may help");
+// Closes what nobody took.
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe2(ends_.data(), O_CLOEXEC) != 0) {
+      throw Failure(std::string("no worker process can be started: no pipe to it: ") +
+                    std::strerror(errno) + "; a smaller -j may help");
+    }
   }
-  return {ends[0], ends[1]};
-}
+  ~Pipe() {
+    for (const int end : ends_) {
+      if (end >= 0) close(end);
+    }
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  int read() const { return ends_[0]; }
+  int write() const { return ends_[1]; }
+  int take_read() { return std::exchange(ends_[0], -1); }
+  int take_write() { return std::exchange(ends_[1], -1); }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
 
 // Moves what can be read without waiting to the end of `text`. False at the end of the file.
 bool drain(int descriptor, std::string& text) {
@@ -59,9 +72,9 @@ std::optional<std::string> take_line(std::string& text) {
 
 std::string ending(int status) {
   if (WIFSIGNALED(status)) {
-    const char* name = sigabbrev_np(WTERMSIG(status));
-    return "the compiling process was killed by SIG" + std::string(name == nullptr ? "?" : name) +
-           (WTERMSIG(status) == SIGKILL ? " (out of memory?)" : "");
+    const int signal = WTERMSIG(status);
+    return "the compiling process was killed by signal " + std::to_string(signal) + " (" +
+           strsignal(signal) + ")";
   }
   return "the compiling process ended with status " + std::to_string(WEXITSTATUS(status));
 }
@@ -102,25 +115,13 @@ pid_t spawn(const std::vector<std::string>& command, int input, int output, int 
 }  // namespace
 
 Worker::Worker(const std::vector<std::string>& command) {
-  const Pipe input = open_pipe();
-  const Pipe output = open_pipe();
-  const Pipe errors = open_pipe();
-  input_ = input.write;
-  output_ = output.read;
-  errors_ = errors.read;
-  fcntl(output_, F_SETFL, O_NONBLOCK);
-  fcntl(errors_, F_SETFL, O_NONBLOCK);
-  const auto close_theirs = [&] {
-    for (const int end : {input.read, output.write, errors.write}) close(end);
-  };
-  try {
-    process_ = spawn(command, input.read, output.write, errors.write);
-  } catch (...) {
-    close_theirs();
-    close_pipes();
-    throw;
-  }
-  close_theirs();
+  Pipe input, output, errors;
+  fcntl(output.read(), F_SETFL, O_NONBLOCK);
+  fcntl(errors.read(), F_SETFL, O_NONBLOCK);
+  process_ = spawn(command, input.read(), output.write(), errors.write());
+  input_ = input.take_write();
+  output_ = output.take_read();
+  errors_ = errors.take_read();
 }
 
 Worker::Worker(Worker&& other) noexcept {
@@ -181,14 +182,15 @@ Worker::Heard Worker::listen() {
   return heard;
 }
 
-std::string Worker::reap() {
+Worker::Ending Worker::reap() {
   ::kill(-process_, SIGKILL);  // whatever it left behind
   int status = 0;
   while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
   }
   process_ = -1;
   const std::string words = last_words_ + error_text_;
-  return ending(status) + (words.empty() ? "" : "; its last words:\n" + words);
+  return {.killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+          .how = ending(status) + (words.empty() ? "" : "; its last words:\n" + words)};
 }
 
 void Worker::kill() {

@@ -19,6 +19,10 @@ class Worker {
     std::vector<std::string> messages;
     bool ended = false;
   };
+  struct Ending {
+    bool killed = false;  // by SIGKILL, which the kernel sends where memory runs out
+    std::string how;      // "the compiling process was killed by signal 11 (Segmentation fault)"
+  };
 
   // Throws Failure.
   explicit Worker(const std::vector<std::string>& command);
@@ -35,9 +39,10 @@ class Worker {
   int errors() const { return errors_; }
   Heard listen();  // what has come in; never waits
 
-  std::string reap();  // waits for a worker that has ended; says how: "killed by SIGSEGV"
-  void kill();         // and waits
+  Ending reap();  // waits for a worker that has ended
+  void kill();    // and waits
   bool reaped() const { return process_ < 0; }
+  pid_t process() const { return process_; }
 
  private:
   void close_pipes();

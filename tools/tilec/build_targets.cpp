@@ -1,0 +1,71 @@
+// Holding targets against the templates and against NVRTC.
+#include "build_targets.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tilec/toolchain.h"
+
+namespace tilec::command {
+namespace {
+
+std::string known(const NvrtcFound& nvrtc) {
+  return fmt::format("NVRTC {}.{} ({}) knows sm_{}", nvrtc.major, nvrtc.minor, nvrtc.path.string(),
+                     fmt::join(nvrtc.architectures, ", sm_"));
+}
+
+[[noreturn]] void throw_unknown(const Place& place, const NvrtcFound& nvrtc) {
+  std::string message =
+      fmt::format("{}: this target can't be compiled for; {}", place.name(), known(nvrtc));
+  if (const std::optional<Target> ptx = place.target.newest_ptx(nvrtc.architectures)) {
+    message += fmt::format("; --arch {} makes PTX instead, which a later GPU's driver compiles",
+                           ptx->name());
+  }
+  throw UsageError(message);
+}
+
+}  // namespace
+
+void expect_new_enough(const Place& place, const std::vector<KernelTemplate>& templates,
+                       const Options& options) {
+  const int least =
+      std::min_element(templates.begin(), templates.end(), [](const auto& one, const auto& other) {
+        return one.least_sm < other.least_sm;
+      })->least_sm;
+  if (place.target.sm() >= least) return;
+  std::string message =
+      fmt::format("{}: the least target that tilec's kernels serve is sm_{}", place.name(), least);
+  try {
+    message += "; " + known(find_nvrtc(options.nvrtc));
+  } catch (const Error&) {  // then there is no list to show
+  }
+  throw UsageError(message);
+}
+
+void expect_compilable(const std::vector<const BuildItem*>& missing, const Options& options,
+                       bool dry_run) {
+  std::vector<const BuildItem*> for_gpus;
+  std::copy_if(
+      missing.begin(), missing.end(), std::back_inserter(for_gpus),
+      [](const BuildItem* item) { return item->place.target.kind() != Target::Kind::host; });
+  if (for_gpus.empty()) return;
+  NvrtcFound nvrtc;
+  try {
+    nvrtc = find_nvrtc(options.nvrtc);
+  } catch (const Error& error) {
+    if (dry_run) return;
+    throw Failure(fmt::format("{} of the kernels are not in the cache and have to be compiled: {}",
+                              for_gpus.size(), error.what()),
+                  std::string(to_string(error.kind())));
+  }
+  for (const BuildItem* item : for_gpus) {
+    const auto& archs = nvrtc.architectures;
+    if (std::find(archs.begin(), archs.end(), item->place.target.sm()) == archs.end()) {
+      throw_unknown(item->place, nvrtc);
+    }
+  }
+}
+
+}  // namespace tilec::command
