@@ -112,7 +112,10 @@ bool StagedEntry::fail(const Obstacle& obstacle) {
 }
 
 bool StagedEntry::fail(int error, const char* what) {
-  return fail({error, failure_of(error), what + (" " + result_.path.string()) + " failed"});
+  std::string clause(what);
+  clause += ' ';
+  clause += result_.path.string();
+  return fail({error, failure_of(error), clause + " failed"});
 }
 
 StagedEntry::Obstacle StagedEntry::open() {

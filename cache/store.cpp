@@ -33,9 +33,14 @@ bool is_shared(const StoreOptions& options, const std::filesystem::path& path) {
 std::string problem(std::string_view what, const std::filesystem::path& path,
                     const std::string& fault, const std::vector<std::string>& remedies = {}) {
   std::string out(what);
-  out += " " + path.string() + " is not used: " + fault;
+  out += ' ';
+  out += path.string();
+  out += " is not used: ";
+  out += fault;
   for (const std::string& remedy : remedies) {
-    if (!remedy.empty()) out += "; " + remedy;
+    if (remedy.empty()) continue;
+    out += "; ";
+    out += remedy;
   }
   return out;
 }
