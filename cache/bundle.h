@@ -72,7 +72,8 @@ class Bundle final : public Source {
 
 struct BundleOpening {
   std::unique_ptr<Bundle> bundle;
-  std::string fault;  // a clause
+  std::string fault;   // a clause
+  std::string remedy;  // a clause; or empty
   bool untrusted = false;
 };
 

@@ -102,7 +102,7 @@ class Output {
 };
 
 BundleReport& failed(BundleReport& report, const std::filesystem::path& file) {
-  report.detail = "writing " + file.string() + " failed: " + error_text(errno);
+  report.detail = "writing " + file.string() + " failed: " + write_error_text(errno);
   return report;
 }
 

@@ -40,7 +40,7 @@ Input spool(Descriptor from, const std::filesystem::path& folder) {
     if (count < 0) return {{}, "reading failed: " + error_text(errno)};
     if (count == 0) return {std::move(to), {}};
     if (!write_all(to.get(), std::span(buffer).first(static_cast<std::size_t>(count)))) {
-      return {{}, "it can't be spooled to " + folder.string() + ": " + error_text(errno)};
+      return {{}, "it can't be spooled to " + folder.string() + ": " + write_error_text(errno)};
     }
   }
 }
@@ -113,11 +113,7 @@ class Batch {
       for (StagedEntry& entry : entries_) entry.sync_file_bytes();
     }
     for (StagedEntry& entry : entries_) {
-      if (entry.result() && entry.commit()) {
-        ++report_.entries;
-      } else {
-        skip(entry);
-      }
+      if (!entry.result() || !entry.commit()) skip(entry);
     }
     entries_.clear();
     bytes_ = 0;
@@ -139,16 +135,25 @@ class Batch {
   std::uint64_t bytes_ = 0;
 };
 
-bool already_there(const Root& root, const BundleRecord& record) {
-  const auto listed = list_entry(root, record.key, record.builder, Depth::payload);
+bool is_there(const Root& root, const BundleRecord& record, Depth depth) {
+  const auto listed = list_entry(root, record.key, record.builder, depth);
   return listed && !listed->problem;
 }
 
-void publish_all(const Bundle& bundle, const Root& root, BundleReport& report) {
+// Asked for now, so used now: what the bound removes are others.
+void renew(const Root& root, const BundleRecord& record) {
+  const Opened opened = root.open_entry(record.key, record.builder);
+  if (const OpenEntry* entry = std::get_if<OpenEntry>(&opened)) root.used(*entry);
+}
+
+// Which of the records were there already.
+std::vector<bool> publish_all(const Bundle& bundle, const Root& root, BundleReport& report) {
+  std::vector<bool> before;
   Batch batch(root, report);
   for (const BundleRecord& record : bundle.records()) {
-    if (already_there(root, record)) {
-      ++report.already_there;
+    before.push_back(is_there(root, record, Depth::payload));
+    if (before.back()) {
+      renew(root, record);
       continue;
     }
     auto member = read_member(bundle, record);
@@ -160,6 +165,38 @@ void publish_all(const Bundle& bundle, const Root& root, BundleReport& report) {
   }
   batch.commit();
   if (root.settings().sync) batch.sync();
+  return before;
+}
+
+// What is there at the end, whatever the bound and other processes have removed.
+void take_stock(const Bundle& bundle, const Root& root, const std::vector<bool>& before,
+                BundleReport& report) {
+  std::uint64_t missing_bytes = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const BundleRecord& record = bundle.records()[i];
+    if (!is_there(root, record, Depth::metadata)) {
+      ++report.missing;
+      missing_bytes += record.bytes;
+    } else if (before[i]) {
+      ++report.already_there;
+    } else {
+      ++report.entries;
+      report.bytes += record.bytes;
+    }
+  }
+  report.ok = report.missing == 0;
+  if (report.missing > report.skipped.size() && root.settings().max_bytes != 0) {
+    report.needed_bytes = count_root(root).bytes + missing_bytes;
+  }
+}
+
+std::string why_missing(const Root& root, const BundleReport& report) {
+  if (report.ok) return {};
+  const std::string how_many = std::to_string(report.missing) + " of its entries are not kept: ";
+  if (!report.skipped.empty()) return how_many + report.skipped.front().detail;
+  if (report.needed_bytes == 0) return how_many + "they were removed meanwhile";
+  return how_many + "the cache may hold " + std::to_string(root.settings().max_bytes) +
+         " bytes, and " + std::to_string(report.needed_bytes) + " would be needed";
 }
 
 }  // namespace
@@ -182,11 +219,10 @@ BundleReport Store::import_bundle(const std::filesystem::path& file) const {
     report.detail = file.string() + " is not imported: " + fault;
     return report;
   }
-  for (const BundleRecord& record : opening.bundle->records()) report.bytes += record.bytes;
-  publish_all(*opening.bundle, root, report);
+  const std::vector<bool> before = publish_all(*opening.bundle, root, report);
   sweep_root(root, {.complete = true});
-  report.ok = report.skipped.empty();
-  if (!report.ok) report.detail = report.skipped.front().detail;
+  take_stock(*opening.bundle, root, before, report);
+  report.detail = why_missing(root, report);
   return report;
 }
 

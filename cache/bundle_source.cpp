@@ -23,47 +23,47 @@ std::vector<std::string> builders_of(const std::vector<BundleRecord>& records) {
 BundleOpening Bundle::open(const std::filesystem::path& path, Trust trust) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::canonical(path, error);
-  if (error) return {nullptr, "it can't be opened: " + error.message(), false};
+  if (error) return {nullptr, "it can't be opened: " + error.message(), {}, false};
   const OpenedFolder parent = open_folder(whole.parent_path(), trust, false);
-  if (!parent.folder) return {nullptr, parent.fault, parent.untrusted};
+  if (!parent.folder) return {nullptr, parent.fault, parent.remedy, parent.untrusted};
   Descriptor file = open_beneath(parent.folder.get(), whole.filename().string(), O_RDONLY);
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0)
-    return {nullptr, "it can't be opened: " + error_text(errno), false};
+    return {nullptr, "it can't be opened: " + error_text(errno), {}, false};
   if (std::string doubt = distrust(info, trust); !doubt.empty())
-    return {nullptr, "it " + doubt, true};
+    return {nullptr, "it " + doubt, {}, true};
   return open(std::move(file), whole);
 }
 
 BundleOpening Bundle::open(Descriptor file, std::filesystem::path path) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0)
-    return {nullptr, "it can't be read: " + error_text(errno), false};
-  if (!S_ISREG(info.st_mode)) return {nullptr, "it is not a file", false};
+    return {nullptr, "it can't be read: " + error_text(errno), {}, false};
+  if (!S_ISREG(info.st_mode)) return {nullptr, "it is not a file", {}, false};
   std::unique_ptr<Bundle> bundle(new Bundle);
   bundle->read_ = [shared = std::make_shared<const Descriptor>(std::move(file))](
                       std::uint64_t offset, std::span<std::byte> out) {
     return read_at(shared->get(), offset, out);
   };
   BundleIndex index = read_bundle_index(bundle->read_, static_cast<std::uint64_t>(info.st_size));
-  if (!index.fault.empty()) return {nullptr, std::move(index.fault), false};
+  if (!index.fault.empty()) return {nullptr, std::move(index.fault), {}, false};
   bundle->builders_ = std::make_shared<const std::vector<std::string>>(builders_of(index.records));
   bundle->records_ = std::move(index.records);
   bundle->path_ = std::move(path);
   bundle->modified_ = std::chrono::system_clock::from_time_t(info.st_mtim.tv_sec);
-  return {std::move(bundle), {}, false};
+  return {std::move(bundle), {}, {}, false};
 }
 
 BundleOpening Bundle::open(std::span<const std::byte> bytes, std::string name) {
   std::unique_ptr<Bundle> bundle(new Bundle);
   bundle->read_ = read_from(bytes);
   BundleIndex index = read_bundle_index(bundle->read_, bytes.size());
-  if (!index.fault.empty()) return {nullptr, std::move(index.fault), false};
+  if (!index.fault.empty()) return {nullptr, std::move(index.fault), {}, false};
   bundle->builders_ = std::make_shared<const std::vector<std::string>>(builders_of(index.records));
   bundle->records_ = std::move(index.records);
   bundle->origin_ = Origin::embedded_bundle;
   bundle->path_ = std::move(name);
-  return {std::move(bundle), {}, false};
+  return {std::move(bundle), {}, {}, false};
 }
 
 ReadAt Bundle::reader(const BundleRecord& record) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <system_error>
 
 #include "bytes.h"
@@ -96,9 +97,10 @@ std::vector<std::byte> encode_entry_head(const Key& key, const Metadata& metadat
   put(header, at_payload_digest, digest(payload));
   put(header, at_header_digest, digest(std::span(header).first(at_header_digest)));
 
-  std::vector<std::byte> out(header.size() + fields.size());
-  std::memcpy(out.data(), header.data(), header.size());
-  std::memcpy(out.data() + header.size(), fields.data(), fields.size());
+  std::vector<std::byte> out;
+  out.reserve(header.size() + fields.size());
+  out.assign(header.begin(), header.end());
+  std::ranges::copy(as_bytes(fields), std::back_inserter(out));
   return out;
 }
 

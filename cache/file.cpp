@@ -2,14 +2,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <system_error>
 
@@ -20,6 +21,21 @@ namespace tilec::cache {
 namespace {
 
 constexpr int always = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+
+// <linux/openat2.h>, which the headers of an older system lack while its kernel may be newer.
+struct OpenHow {
+  std::uint64_t flags;
+  std::uint64_t mode;
+  std::uint64_t resolve;
+};
+constexpr std::uint64_t no_magic_links = 0x02;
+constexpr std::uint64_t no_symbolic_links = 0x04;
+constexpr std::uint64_t beneath = 0x08;
+#ifdef SYS_openat2
+constexpr long openat2_number = SYS_openat2;
+#else
+constexpr long openat2_number = 437;
+#endif
 
 // For kernels and sandboxes without openat2: one folder at a time.
 Descriptor open_step_by_step(int folder, std::string_view name, int flags, mode_t mode) {
@@ -35,6 +51,23 @@ Descriptor open_step_by_step(int folder, std::string_view name, int flags, mode_
     name.remove_prefix(slash + 1);
   }
   return Descriptor(::openat(here ? here.get() : folder, std::string(name).c_str(), flags, mode));
+}
+
+// `write` takes the bytes that are left and the number of those done.
+template <class Write>
+bool write_with(std::span<const std::byte> bytes, const Write& write) {
+  const WriteGuard guard;
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t count = write(bytes.subspan(done), done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    if (count == 0) {
+      errno = EIO;
+      return false;
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  return true;
 }
 
 bool fill_random(std::span<std::uint8_t> out) {
@@ -66,11 +99,9 @@ void Descriptor::reset() {
 }
 
 Descriptor open_beneath(int folder, const std::string& name, int flags, mode_t mode) {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags | always);
-  how.mode = (flags & O_CREAT) != 0 ? mode : 0;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const long descriptor = ::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how);
+  const OpenHow how{static_cast<std::uint64_t>(flags | always), (flags & O_CREAT) != 0 ? mode : 0,
+                    beneath | no_symbolic_links | no_magic_links};
+  const long descriptor = ::syscall(openat2_number, folder, name.c_str(), &how, sizeof how);
   if (descriptor >= 0) return Descriptor(static_cast<int>(descriptor));
   if (errno != ENOSYS && errno != EPERM && errno != EAGAIN) return Descriptor();
   return open_step_by_step(folder, name, flags | always, mode);
@@ -108,18 +139,37 @@ std::ptrdiff_t read_at(int descriptor, std::uint64_t offset, std::span<std::byte
   return static_cast<std::ptrdiff_t>(done);
 }
 
-bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    if (count == 0) {
-      errno = EIO;
-      return false;
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+WriteGuard::WriteGuard() {
+  ::sigemptyset(&ours_);
+  ::sigaddset(&ours_, SIGXFSZ);
+  ::sigaddset(&ours_, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &ours_, &mask_before_);
+  sigset_t pending;
+  if (::sigpending(&pending) != 0) return;
+  for (const int signal : {SIGXFSZ, SIGPIPE}) {
+    if (::sigismember(&pending, signal) == 1) ::sigdelset(&ours_, signal);
   }
-  return true;
+}
+
+WriteGuard::~WriteGuard() {
+  const int saved = errno;
+  constexpr timespec now{};
+  while (::sigtimedwait(&ours_, nullptr, &now) > 0 || errno == EINTR) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  errno = saved;
+}
+
+bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  return write_with(bytes, [&](std::span<const std::byte> rest, std::size_t) {
+    return ::write(descriptor, rest.data(), rest.size());
+  });
+}
+
+bool write_all_at(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
+  return write_with(bytes, [&](std::span<const std::byte> rest, std::size_t done) {
+    return ::pwrite(descriptor, rest.data(), rest.size(), static_cast<off_t>(offset + done));
+  });
 }
 
 bool sync_file(int descriptor) {
@@ -138,7 +188,7 @@ std::string random_name() {
     const auto now = std::chrono::system_clock::now().time_since_epoch().count();
     return KeyHasher{}
         .field("time", std::to_string(now))
-        .field("thread", std::to_string(::gettid()))
+        .field("thread", std::to_string(::syscall(SYS_gettid)))
         .field("count", std::to_string(++count))
         .finish()
         .hex();
@@ -148,6 +198,15 @@ std::string random_name() {
 
 std::string error_text(int error) {
   return std::generic_category().message(error);
+}
+
+std::string write_error_text(int error) {
+  if (error == ENOTDIR) return "something that is not a folder lies there; move it away";
+  rlimit limit{};
+  if (error != EFBIG || ::getrlimit(RLIMIT_FSIZE, &limit) != 0) return error_text(error);
+  if (limit.rlim_cur == RLIM_INFINITY) return "the file system takes no file of this size";
+  return "this process may write files of at most " + std::to_string(limit.rlim_cur) +
+         " bytes (ulimit -f)";
 }
 
 }  // namespace tilec::cache

@@ -16,7 +16,6 @@ namespace tilec::cache {
 
 namespace {
 
-constexpr const char* locks_folder = "locks";
 constexpr std::size_t stripe_count = 16;
 
 std::string stripe_name(const Key& key) {
@@ -31,7 +30,7 @@ std::int64_t byte_offset(const Key& key) {
 }
 
 std::string no_lock_text(const RootFolder& folder, int error) {
-  return "no lock in " + (folder.path / locks_folder).string() + ": " + error_text(error);
+  return "no lock in " + (folder.path / locks_folder).string() + ": " + write_error_text(error);
 }
 
 }  // namespace
@@ -43,7 +42,7 @@ Descriptor open_lock_file(const Root& root, const RootFolder& folder, const std:
   const Descriptor locks = root.make_folder(folder, locks_folder, false);
   if (!locks) return file;
   file = open_beneath(locks.get(), name, O_RDWR | O_CREAT, folder.file_mode);
-  if (file) set_mode(locks.get(), name, folder.file_mode);
+  if (file) set_mode(file.get(), folder.file_mode);  // an empty file: any mode will do
   return file;
 }
 

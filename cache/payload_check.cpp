@@ -24,7 +24,10 @@ constexpr unsigned host_machine = EM_NONE;  // not checked
 #endif
 
 std::string in_quotes(std::string_view text) {
-  return "'" + std::string(text) + "'";
+  std::string out("'");
+  out += text;
+  out += '\'';
+  return out;
 }
 
 struct Sm {

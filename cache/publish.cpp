@@ -23,6 +23,8 @@ PublishFailure failure_of(int error) {
     case ENOSPC:
     case EDQUOT:
       return PublishFailure::no_space;
+    case EFBIG:
+      return PublishFailure::too_large;
     case EROFS:
     case EACCES:
     case EPERM:
@@ -57,11 +59,13 @@ TemporaryFile TemporaryFile::create(const Descriptor& folder, mode_t mode) {
       errno = EBUSY;
       continue;
     }
-    if (::fchmod(file, mode) == 0) {
+    if (set_mode(file, mode)) {
       out.name_ = name;
       return out;
     }
     const int error = errno;
+    struct stat info {};
+    if (::fstat(file, &info) == 0) out.wide_mode_ = info.st_mode & 07777;
     ::unlinkat(folder.get(), name.c_str(), 0);
     errno = error;
     return out;
@@ -98,30 +102,47 @@ int StagedEntry::shard() const {
   return key_.bytes[0];
 }
 
-bool StagedEntry::fail(int error, const char* what) {
-  result_.failure = failure_of(error);
-  result_.detail =
-      std::string(what) + " " + result_.path.string() + " failed: " + error_text(error);
+bool StagedEntry::fail(const Obstacle& obstacle) {
+  result_.failure = obstacle.failure;
+  result_.detail = obstacle.what + ": " + write_error_text(obstacle.error);
   if (temporary_) ::unlinkat(shard_.get(), temporary_.name().c_str(), 0);
   temporary_ = {};
+  errno = obstacle.error;
   return false;
 }
 
-bool StagedEntry::open() {
-  if (!root_->announce(*folder_, builder_, sync_)) return false;
+bool StagedEntry::fail(int error, const char* what) {
+  std::string clause(what);
+  clause += ' ';
+  clause += result_.path.string();
+  return fail({error, failure_of(error), clause + " failed"});
+}
+
+StagedEntry::Obstacle StagedEntry::open() {
+  const auto not_made = [](int error, const std::filesystem::path& what) {
+    return Obstacle{error, failure_of(error), "making " + what.string() + " failed"};
+  };
+  if (!root_->announce(*folder_, builder_, sync_)) {
+    return not_made(errno, folder_->path / builders_folder);
+  }
   shard_ = root_->make_folder(*folder_, shard_name(shard()), sync_);
-  if (!shard_) return false;
+  if (!shard_) return not_made(errno, result_.path.parent_path());
   temporary_ = TemporaryFile::create(shard_, folder_->file_mode);
-  return static_cast<bool>(temporary_);
+  if (temporary_) return {};
+  if (temporary_.wide_mode() == 0) return not_made(errno, result_.path);
+  return {errno, PublishFailure::io_error,
+          "files in " + folder_->path.string() + " get mode " + mode_text(temporary_.wide_mode()) +
+              ", which can't be made " + mode_text(folder_->file_mode)};
 }
 
 bool StagedEntry::write(std::span<const std::byte> head, std::span<const std::byte> payload) {
-  if (!open()) {
+  Obstacle obstacle = open();
+  if (obstacle.error == ENOENT) {
     // Someone removes folders faster than we make them: once more, from the top.
-    if (errno != ENOENT) return fail(errno, "making");
     folder_ = root_->renewed_folder();
-    if (!open()) return fail(errno, "making");
+    obstacle = open();
   }
+  if (obstacle.error != 0) return fail(obstacle);
   const int file = temporary_.descriptor();
   return (write_all(file, head) && write_all(file, payload)) || fail(errno, "writing");
 }

@@ -23,10 +23,13 @@ class TemporaryFile {
   explicit operator bool() const { return !name_.empty(); }
   int descriptor() const { return file_.get(); }
   const std::string& name() const { return name_; }
+  // After a failure: the mode that a file gets here and that can't be changed, or 0.
+  mode_t wide_mode() const { return wide_mode_; }
 
  private:
   GuardedDescriptor file_;
   std::string name_;
+  mode_t wide_mode_ = 0;
 };
 
 class StagedEntry {
@@ -47,8 +50,16 @@ class StagedEntry {
 
  private:
   int shard() const;
+  // Why something could not be made; no error if it was.
+  struct Obstacle {
+    int error = 0;
+    PublishFailure failure = PublishFailure::none;
+    std::string what{};
+  };
+
+  bool fail(const Obstacle& obstacle);
   bool fail(int error, const char* what);
-  bool open();
+  Obstacle open();
 
   const Root* root_;
   Root::Folder folder_;

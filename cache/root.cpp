@@ -8,12 +8,11 @@
 #include <set>
 
 #include "fork_guard.h"
+#include "mark.h"
 
 namespace tilec::cache {
 
 namespace {
-
-constexpr const char* builders_folder = "builders";
 
 Root::Folder to_folder(OpenedFolder opened, Trust trust) {
   auto folder = std::make_shared<RootFolder>();
@@ -36,6 +35,11 @@ std::string shard_name(int shard) {
   return {digits[(shard >> 4) & 15], digits[shard & 15]};
 }
 
+bool is_temporary_name(std::string_view name) {
+  return name.starts_with(temporary_prefix) &&
+         Key::parse(name.substr(temporary_prefix.size())).has_value();
+}
+
 std::string entry_file_name(const Key& key, const std::string& builder) {
   return key.hex() + "." + builder;
 }
@@ -51,9 +55,21 @@ std::optional<std::pair<Key, std::string>> parse_entry_file_name(std::string_vie
 
 RootOpening Root::open(const RootSettings& settings) {
   OpenedFolder opened = open_folder(settings.path, settings.trust, settings.create);
-  if (!opened.folder) return {nullptr, std::move(opened.fault), opened.untrusted};
-  std::unique_ptr<Root> root(new Root(settings, to_folder(std::move(opened), settings.trust)));
-  return {std::move(root), {}, false};
+  if (!opened.folder) {
+    return {nullptr, std::move(opened.fault), std::move(opened.remedy), opened.untrusted};
+  }
+  Folder folder = to_folder(std::move(opened), settings.trust);
+  if (settings.write) {
+    if (std::string fault = claim(*folder, settings.sync); !fault.empty()) {
+      return {nullptr, std::move(fault), mark_remedy(*folder), false};
+    }
+  }
+  // Made anew, it is to be where it was, wherever the program has gone since.
+  RootSettings lasting = settings;
+  std::error_code error;
+  lasting.path = std::filesystem::absolute(settings.path, error);
+  if (error) lasting.path = folder->path;
+  return {std::unique_ptr<Root>(new Root(std::move(lasting), std::move(folder))), {}, {}, false};
 }
 
 Root::Root(RootSettings settings, Folder folder)
@@ -79,10 +95,11 @@ Root::Folder Root::renewed_folder() const {
   if (!there && !settings_.write) return now;
   OpenedFolder opened = open_folder(settings_.path, settings_.trust, settings_.write);
   if (!opened.folder) return now;
-  now = to_folder(std::move(opened), settings_.trust);
+  Folder renewed = to_folder(std::move(opened), settings_.trust);
+  if (settings_.write && !claim(*renewed, settings_.sync).empty()) return now;
   const std::lock_guard hold(fork_safe_mutex());
-  folder_ = now;
-  return now;
+  folder_ = renewed;
+  return renewed;
 }
 
 bool Root::refresh() const {
@@ -132,13 +149,12 @@ std::vector<std::string> Root::builders_in_use(const RootFolder& root) const {
 }
 
 bool Root::announce(const RootFolder& root, const std::string& builder, bool sync) const {
-  const std::string name = std::string(builders_folder) + "/" + builder;
-  if (::faccessat(root.descriptor.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
   const Descriptor folder = make_folder(root, builders_folder, sync);
   if (!folder) return false;
+  if (::faccessat(folder.get(), builder.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
   const Descriptor marker = open_beneath(folder.get(), builder, O_WRONLY | O_CREAT, root.file_mode);
   if (!marker) return false;
-  set_mode(folder.get(), builder, root.file_mode);
+  set_mode(marker.get(), root.file_mode);  // an empty file: any mode will do
   return !sync || sync_file(folder.get());
 }
 
@@ -149,18 +165,18 @@ Descriptor Root::make_folder(const RootFolder& root, const std::string& name, bo
     if (folder || attempt == 2) return folder;
     switch (errno) {
       case ENOENT:
+        // Before anything that would make an unmarked folder seem someone else's.
+        if (!mark(root, sync)) return folder;
         if (::mkdirat(parent, name.c_str(), root.folder_mode) != 0 && errno != EEXIST)
           return folder;
-        set_mode(parent, name, root.folder_mode);
+        if (!set_folder_mode(parent, name, root.folder_mode)) return folder;
         if (sync) sync_file(parent);
         break;
-      case ENOTDIR:
       case ELOOP:
-        // A file or link where one of our folders belongs holds nothing of ours.
-        if (::unlinkat(parent, name.c_str(), 0) != 0 && errno != ENOENT) return folder;
-        break;
+        errno = ENOTDIR;
+        return folder;
       case EACCES:
-        set_mode(parent, name, root.folder_mode);
+        if (!set_folder_mode(parent, name, root.folder_mode)) return folder;
         break;
       default:
         return folder;

@@ -43,9 +43,14 @@ struct RootFolder {
 struct RootOpening;
 
 constexpr int shard_count = 256;
+constexpr const char* builders_folder = "builders";
+constexpr const char* locks_folder = "locks";
+constexpr const char* usage_file = "usage";
 constexpr std::string_view temporary_prefix = ".tmp-";
 
 std::string shard_name(int shard);
+// .tmp-<32 hexadecimal digits>
+bool is_temporary_name(std::string_view name);
 std::string entry_file_name(const Key& key, const std::string& builder);
 // The other way; nothing for a name that is no entry's.
 std::optional<std::pair<Key, std::string>> parse_entry_file_name(std::string_view name);
@@ -70,8 +75,8 @@ class Root final : public Source {
 
   // The folder as it is at the path now, made anew if someone has removed it.
   Folder renewed_folder() const;
-  // Opens a folder beneath, made where missing; something else in its place is removed.
-  // `sync`: so that it survives a power loss.
+  // Opens a folder beneath, made where missing; ENOTDIR if something else lies there, which is
+  // left alone. `sync`: so that it survives a power loss.
   Descriptor make_folder(const RootFolder& root, const std::string& name, bool sync) const;
   // False, with errno set, if the builder's marker can't be written.
   bool announce(const RootFolder& root, const std::string& builder, bool sync) const;
@@ -92,7 +97,8 @@ class Root final : public Source {
 
 struct RootOpening {
   std::unique_ptr<Root> root;
-  std::string fault;  // a clause
+  std::string fault;   // a clause
+  std::string remedy;  // a clause; or empty
   bool untrusted = false;
 };
 

@@ -93,7 +93,9 @@ bool Root::discard_file(const Key& key, const std::string& builder) const {
   const std::string name = entry_file_name(key, builder);
   const Descriptor shard =
       open_beneath(root->descriptor.get(), name.substr(0, 2), O_RDONLY | O_DIRECTORY);
-  return shard && ::unlinkat(shard.get(), name.c_str(), 0) == 0;
+  struct stat info {};
+  return shard && ::fstatat(shard.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(info.st_mode) && ::unlinkat(shard.get(), name.c_str(), 0) == 0;
 }
 
 std::uint64_t Root::discard(const Key& key, std::string_view builder) const {

@@ -29,12 +29,25 @@ bool is_shared(const StoreOptions& options, const std::filesystem::path& path) {
                              [&](const auto& each) { return resolved(each) == wanted; });
 }
 
+// What is not used, why, and what may be done about it: clauses, of which some may be empty.
 std::string problem(std::string_view what, const std::filesystem::path& path,
-                    const std::string& fault, const std::string& hint) {
+                    const std::string& fault, const std::vector<std::string>& remedies = {}) {
   std::string out(what);
-  out += " " + path.string() + " is not used: " + fault;
-  if (!hint.empty()) out += "; " + hint;
+  out += ' ';
+  out += path.string();
+  out += " is not used: ";
+  out += fault;
+  for (const std::string& remedy : remedies) {
+    if (remedy.empty()) continue;
+    out += "; ";
+    out += remedy;
+  }
   return out;
+}
+
+std::string trust_remedy(const StoreOptions& options, bool untrusted, std::string_view what) {
+  if (!untrusted || options.trust_hint.empty()) return {};
+  return "to use " + std::string(what) + " all the same, " + options.trust_hint;
 }
 
 RootSettings settings_for(const StoreOptions& options, const std::filesystem::path& path) {
@@ -80,8 +93,8 @@ struct StoreOpener {
     if (!opening.root) {
       if (opening.untrusted && !options().read_only && read_only_instead(opening.fault)) return;
       note(problem("the cache folder", options().root, opening.fault,
-                   opening.untrusted ? options().trust_hint + " or " + options().root_hint
-                                     : options().root_hint));
+                   {opening.remedy, trust_remedy(options(), opening.untrusted, "this cache folder"),
+                    options().root_hint}));
       return;
     }
     state.own = opening.root.get();
@@ -98,8 +111,9 @@ struct StoreOpener {
     if (opening.root) {
       state.sources.push_back(std::move(opening.root));
     } else {
-      note(problem("the read-only cache folder", path, opening.fault,
-                   opening.untrusted ? options().trust_hint : ""));
+      note(problem(
+          "the read-only cache folder", path, opening.fault,
+          {opening.remedy, trust_remedy(options(), opening.untrusted, "this cache folder")}));
     }
   }
 
@@ -112,10 +126,10 @@ struct StoreOpener {
     if (opening.bundle) {
       state.sources.push_back(std::move(opening.bundle));
     } else if (embedded) {
-      note(problem("the embedded bundle", source.name, opening.fault, ""));
+      note(problem("the embedded bundle", source.name, opening.fault));
     } else {
       note(problem("the bundle", source.path, opening.fault,
-                   opening.untrusted ? options().trust_hint : ""));
+                   {opening.remedy, trust_remedy(options(), opening.untrusted, "this bundle")}));
     }
   }
 };

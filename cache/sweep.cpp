@@ -20,7 +20,6 @@ namespace tilec::cache {
 
 namespace {
 
-constexpr const char* usage_file = "usage";
 constexpr const char* sweep_lock = "sweep";
 constexpr std::array<std::uint8_t, 8> usage_magic = {0x8e, 'T', 'L', 'C', 'U', '\r', '\n', 1};
 constexpr std::size_t usage_head_bytes = 16;  // magic, u32 next shard, u32 zero
@@ -59,24 +58,28 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// Empty where something else lies in its place: then there are no counts.
 Descriptor open_usage(const Root& root, const RootFolder& folder) {
-  const int parent = folder.descriptor.get();
-  Descriptor file = open_beneath(parent, usage_file, O_RDWR | O_CREAT, folder.file_mode);
-  if (!file && (errno == EISDIR || errno == ELOOP)) {
-    // Something else in its place holds nothing of ours.
-    ::unlinkat(parent, usage_file, errno == EISDIR ? AT_REMOVEDIR : 0);
-    file = open_beneath(parent, usage_file, O_RDWR | O_CREAT, folder.file_mode);
-  }
-  if (file && root.settings().trust == Trust::shared)
-    set_mode(parent, usage_file, folder.file_mode);
+  Descriptor file =
+      open_beneath(folder.descriptor.get(), usage_file, O_RDWR | O_CREAT, folder.file_mode);
+  struct stat info {};
+  if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return Descriptor();
+  // Hints only, so any mode will do.
+  if (root.settings().trust == Trust::shared) set_mode(file.get(), folder.file_mode);
   return file;
+}
+
+bool is_usage(const Descriptor& file) {
+  std::array<std::byte, usage_magic.size()> start{};
+  return read_at(file.get(), 0, start) == static_cast<std::ptrdiff_t>(start.size()) &&
+         std::memcmp(start.data(), usage_magic.data(), start.size()) == 0;
 }
 
 Usage read_usage(const Descriptor& file) {
   std::array<std::byte, usage_bytes> raw{};
   Usage usage;
-  if (!file || read_at(file.get(), 0, raw) != static_cast<std::ptrdiff_t>(raw.size()) ||
-      std::memcmp(raw.data(), usage_magic.data(), usage_magic.size()) != 0) {
+  if (!file || !is_usage(file) ||
+      read_at(file.get(), 0, raw) != static_cast<std::ptrdiff_t>(raw.size())) {
     return usage;
   }
   usage.next_shard = static_cast<int>(load_number<std::uint32_t>(raw.data() + 8) % shard_count);
@@ -86,12 +89,6 @@ Usage read_usage(const Descriptor& file) {
   return usage;
 }
 
-void write_at(const Descriptor& file, std::size_t offset, std::span<const std::byte> bytes) {
-  // A count that is not kept is counted again.
-  static_cast<void>(::pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)) <
-                    0);
-}
-
 void write_usage(const Descriptor& file, const Usage& usage) {
   if (!file) return;
   std::array<std::byte, usage_bytes> raw{};
@@ -99,7 +96,7 @@ void write_usage(const Descriptor& file, const Usage& usage) {
   store_number(raw.data() + 8, static_cast<std::uint32_t>(usage.next_shard));
   for (std::size_t i = 0; i < shard_count; ++i)
     store_number(raw.data() + usage_head_bytes + 8 * i, usage.bytes[i]);
-  write_at(file, 0, raw);
+  write_all_at(file.get(), 0, raw);  // what is not kept is counted again
 }
 
 // Of the `shards` before usage.next_shard; the others may have changed meanwhile.
@@ -145,7 +142,7 @@ Shard scan_shard(const RootFolder& root, int index, const ScanOptions& options) 
     struct stat info {};
     if (::fstatat(folder.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const std::int64_t used = std::min(nanoseconds(info.st_mtim), now);
-    if (name.starts_with(temporary_prefix)) {
+    if (is_temporary_name(name) && S_ISREG(info.st_mode)) {
       const std::chrono::seconds age((now - used) / 1'000'000'000);
       if (options.remove_leftovers && remove_leftover(folder, name, age, options.temporary_age)) {
         ++out.removed_temporary_files;
@@ -161,14 +158,14 @@ Shard scan_shard(const RootFolder& root, int index, const ScanOptions& options) 
   return out;
 }
 
-// Empty if another process sweeps. A complete sweep was asked for by a person, who can wait.
-GuardedDescriptor take_sweep_lock(const Root& root, const RootFolder& folder,
-                                  std::chrono::milliseconds wait) {
+// Nothing if another process sweeps. A complete sweep was asked for by a person, who can wait.
+std::optional<GuardedDescriptor> take_sweep_lock(const Root& root, const RootFolder& folder,
+                                                 std::chrono::milliseconds wait) {
   GuardedDescriptor lock([&] { return open_lock_file(root, folder, sweep_lock); });
-  // Where there are no locks, sweeping twice at a time does no harm.
+  // Where no lock can be had, the bound still holds: sweeping twice at a time does no harm.
   constexpr std::chrono::milliseconds pause{10};
   while (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    if (wait <= pause) return {};
+    if (wait <= pause) return std::nullopt;
     std::this_thread::sleep_for(pause);
     wait -= pause;
   }
@@ -223,9 +220,8 @@ void remove_oldest(const RootFolder& folder, Sample& sample, double allowed, boo
 Swept sweep_root(const Root& root, const SweepOptions& options) {
   Swept swept;
   const Root::Folder folder = root.renewed_folder();
-  const GuardedDescriptor lock =
-      take_sweep_lock(root, *folder, std::chrono::seconds(options.complete ? 10 : 0));
-  if (lock.get() < 0) return swept;
+  const auto lock = take_sweep_lock(root, *folder, std::chrono::seconds(options.complete ? 10 : 0));
+  if (!lock) return swept;
   swept.ran = true;
 
   const Descriptor file = open_usage(root, *folder);
@@ -236,8 +232,7 @@ Swept sweep_root(const Root& root, const SweepOptions& options) {
   const double total =
       all ? sample.bytes : std::min(usage.total(), sample.bytes * shard_count / sample.shards);
   const auto bound = static_cast<double>(options.max_bytes.value_or(root.settings().max_bytes));
-  const bool bounded = options.max_bytes || root.settings().max_bytes != 0;
-  if (bounded && total > bound) {
+  if (bound != 0 && total > bound) {
     // A step goes a little further than it must, so that not every publishing needs one.
     const double goal = options.complete ? bound : bound * 0.9;
     const double allowed = all ? goal : sample.bytes * goal / total;
@@ -258,12 +253,17 @@ void sweep_after_publishing(const Root& root, int shard) {
   if (file) {
     std::byte raw[8];
     store_number(raw, counted.bytes);
-    write_at(file, usage_head_bytes + 8 * static_cast<std::size_t>(shard), raw);
+    write_all_at(file.get(), usage_head_bytes + 8 * static_cast<std::size_t>(shard), raw);
   }
   // With no counts to be had, one shard stands for all.
   const double total = file ? usage.total() : static_cast<double>(counted.bytes) * shard_count;
   const std::uint64_t bound = root.settings().max_bytes;
   if (bound != 0 && total > static_cast<double>(bound)) sweep_root(root, {});
+}
+
+bool has_usage(const RootFolder& folder) {
+  const Descriptor file = open_beneath(folder.descriptor.get(), usage_file, O_RDONLY);
+  return file && is_usage(file);
 }
 
 Totals count_root(const Root& root) {

@@ -16,4 +16,7 @@ Swept sweep_root(const Root& root, const SweepOptions& options);
 
 Totals count_root(const Root& root);
 
+// Whether the folder has a file of counts, and it is ours.
+bool has_usage(const RootFolder& folder);
+
 }  // namespace tilec::cache

@@ -13,12 +13,6 @@ namespace tilec::cache {
 
 namespace {
 
-std::string octal(mode_t mode) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(mode & 07777));
-  return text;
-}
-
 bool writable_by_others(const struct stat& info) {
   const bool private_group = info.st_gid == info.st_uid;
   return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !private_group);
@@ -41,14 +35,42 @@ bool is_from_outside(uid_t user) {
   return read;
 }
 
-std::string distrust_parent(const struct stat& info) {
+struct Doubt {
+  std::string fault, remedy;
+};
+
+Doubt distrust_parent(const struct stat& info, const std::string& path) {
   if (info.st_uid != 0 && info.st_uid != ::geteuid() && !is_from_outside(info.st_uid)) {
-    return "belongs to user " + std::to_string(info.st_uid);
+    return {path + ", a folder above it, belongs to user " + std::to_string(info.st_uid) +
+                ", who could put another folder in its place",
+            {}};
   }
   if (writable_by_others(info) && (info.st_mode & S_ISVTX) == 0) {
-    return "is writable by others (mode " + octal(info.st_mode) + ")";
+    return {"others may write to " + path + ", a folder above it (mode " + mode_text(info.st_mode) +
+                "), and could put another folder in its place",
+            "`chmod go-w " + path + "` ends that"};
   }
   return {};
+}
+
+// Whether what a file system made of `wanted` will do: others get no more, the owner no less.
+bool will_do(const struct stat& info, mode_t wanted) {
+  const mode_t of_others = S_ISDIR(info.st_mode) ? 0022 : 0066;
+  const mode_t of_owner = wanted & 0700;
+  return (info.st_mode & of_others & ~wanted) == 0 && (info.st_mode & of_owner) == of_owner;
+}
+
+// `change` is a chmod of what `item` has open.
+template <class Change>
+bool set_mode_with(int item, mode_t mode, const Change& change) {
+  struct stat info {};
+  if (::fstat(item, &info) != 0) return false;
+  if ((info.st_mode & 07777) == mode) return true;
+  const int error = change() == 0 ? EPERM : errno;
+  // Some file systems refuse, some only say that they did it.
+  if (::fstat(item, &info) == 0 && will_do(info, mode)) return true;
+  errno = error;
+  return false;
 }
 
 Descriptor open_part(const Descriptor& parent, const std::string& name, bool create) {
@@ -56,7 +78,7 @@ Descriptor open_part(const Descriptor& parent, const std::string& name, bool cre
   Descriptor part(::openat(parent.get(), name.c_str(), flags));
   if (part || errno != ENOENT || !create) return part;
   if (::mkdirat(parent.get(), name.c_str(), 0700) == 0) {
-    set_mode(parent.get(), name, 0700);
+    set_folder_mode(parent.get(), name, 0700);  // the walk judges what came of it
   } else if (errno != EEXIST) {
     return part;
   }
@@ -78,18 +100,32 @@ std::string distrust(const struct stat& info, Trust trust) {
   if (trust == Trust::shared) return {};
   const uid_t user = ::geteuid();
   if (info.st_uid != user && (trust == Trust::own || info.st_uid != 0)) {
-    return "belongs to user " + std::to_string(info.st_uid) + ", not " + std::to_string(user);
+    return "belongs to user " + std::to_string(info.st_uid) + ", and this process runs as user " +
+           std::to_string(user);
   }
-  if (writable_by_others(info)) return "is writable by others (mode " + octal(info.st_mode) + ")";
+  if (writable_by_others(info)) {
+    return "may be written to by others (mode " + mode_text(info.st_mode) + ")";
+  }
   return {};
 }
 
-void set_mode(int folder, const std::string& name, mode_t mode) {
-  struct stat info {};
-  if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return;
-  if ((info.st_mode & 07777) == mode) return;
-  // A failure shows at the next use.
-  static_cast<void>(::fchmodat(folder, name.c_str(), mode, AT_SYMLINK_NOFOLLOW));
+std::string mode_text(mode_t mode) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(mode & 07777));
+  return text;
+}
+
+bool set_mode(int descriptor, mode_t mode) {
+  return set_mode_with(descriptor, mode, [&] { return ::fchmod(descriptor, mode); });
+}
+
+bool set_folder_mode(int parent, const std::string& name, mode_t mode) {
+  const Descriptor folder(
+      ::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder) return false;
+  // fchmod takes no such descriptor, and fchmodat follows links before glibc 2.32.
+  const std::string link = "/proc/self/fd/" + std::to_string(folder.get());
+  return set_mode_with(folder.get(), mode, [&] { return ::chmod(link.c_str(), mode); });
 }
 
 OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool create) {
@@ -108,10 +144,12 @@ OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool cr
   for (const std::filesystem::path& part : out.path.relative_path()) {
     if (trust != Trust::shared) {
       struct stat info {};
-      std::string doubt =
-          ::fstat(here.get(), &info) == 0 ? distrust_parent(info) : error_text(errno);
-      if (!doubt.empty()) {
-        out.fault = walked.string() + " " + doubt;
+      Doubt doubt = ::fstat(here.get(), &info) == 0
+                        ? distrust_parent(info, walked.string())
+                        : Doubt{walked.string() + ": " + error_text(errno), {}};
+      if (!doubt.fault.empty()) {
+        out.fault = std::move(doubt.fault);
+        out.remedy = std::move(doubt.remedy);
         out.untrusted = true;
         return out;
       }
@@ -127,6 +165,9 @@ OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool cr
   if (::fstat(here.get(), &out.info) == 0) out.fault = distrust(out.info, trust);
   if (!out.fault.empty()) {
     out.fault = "it " + out.fault;
+    if (out.info.st_uid == ::geteuid()) {
+      out.remedy = "`chmod go-w " + out.path.string() + "` ends that";
+    }
     out.untrusted = true;
     return out;
   }

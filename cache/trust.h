@@ -24,16 +24,23 @@ struct OpenedFolder {
   struct stat info {};
   std::filesystem::path path;  // canonical
   std::string fault;           // a clause: why it was not opened
+  std::string remedy;          // a clause: what may be done about it; or empty
   bool untrusted = false;      // the fault is one of owners or modes
 };
 
 // `create` makes what is missing with mode 0700, but only beneath what can be trusted.
 OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool create);
 
-// What is wrong with a file or folder itself, or an empty string.
+// What is wrong with a file or folder itself, a clause after "it"; or an empty string.
 std::string distrust(const struct stat& info, Trust trust);
 
-// Makes the mode of something just created independent of the umask; never follows a link.
-void set_mode(int folder, const std::string& name, mode_t mode);
+std::string mode_text(mode_t mode);  // "0755"
+
+// Makes the mode of something just created independent of the umask. A file system may refuse that
+// (CIFS, exFAT, FUSE): false, with errno set, if others can then write to it, or read a file, that
+// were not to, or its owner can't use it.
+bool set_mode(int descriptor, mode_t mode);
+// The same of a folder in another one; never follows a link.
+bool set_folder_mode(int parent, const std::string& name, mode_t mode);
 
 }  // namespace tilec::cache

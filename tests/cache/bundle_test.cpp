@@ -424,9 +424,24 @@ TEST_SUITE("cpu") {
     StoreOptions small = quick(folder / "small");
     small.max_bytes = 100'000;
     const Store bounded(small);
-    CHECK(bounded.import_bundle(folder / "bundle").ok);
+    const BundleReport part = bounded.import_bundle(folder / "bundle");
     CHECK(bounded.totals().bytes <= 100'000);
     CHECK(bounded.totals().entries > 30);
+    // What the bound removes again is not said to be imported.
+    CHECK_FALSE(part.ok);
+    CHECK(part.entries == bounded.totals().entries);
+    CHECK(part.bytes == bounded.totals().bytes);
+    CHECK(part.missing == count - part.entries);
+    CHECK(part.skipped.empty());
+    CHECK(part.detail.find(std::to_string(part.needed_bytes)) != std::string::npos);
+    // The size it names is the size it takes, and what is there counts as wanted.
+    small.max_bytes = part.needed_bytes;
+    const BundleReport whole = Store(small).import_bundle(folder / "bundle");
+    CHECK(whole.ok);
+    CHECK(whole.missing == 0);
+    CHECK(whole.already_there == part.entries);
+    CHECK(whole.entries == part.missing);
+    CHECK(whole.needed_bytes == 0);
   }
 }
 

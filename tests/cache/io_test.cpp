@@ -97,35 +97,50 @@ TEST_SUITE("cpu tsan") {
     CHECK(store.discard(key_of(1)) == 0);
     CHECK(store.clear() == 1);
 
-    REQUIRE(store.publish(key_of(1), cubin_metadata("nvrtc-14.0.1"), cubin()));
-    CHECK_FALSE(fs::is_symlink(folder / "root" / shard));
-    CHECK(store.look_up(key_of(1)));
+    const Published refused = store.publish(key_of(1), cubin_metadata("nvrtc-14.0.1"), cubin());
+    CHECK(refused.failure == PublishFailure::io_error);
+    CHECK(refused.detail.find((folder / "root" / shard).string() + " failed: something that is not "
+                                                                   "a folder lies there") !=
+          std::string::npos);
+    CHECK(fs::is_symlink(folder / "root" / shard));
     CHECK(other.totals().entries == 1);
     CHECK(other.look_up(key_of(1)).entry->metadata.builder == "nvrtc-13.0.88");
   }
 
-  TEST_CASE("files and links in place of the cache's own folders") {
-    for (const char* name : {"builders", "locks", "usage", "shard"}) {
-      for (const char* what : {"file", "link", "folder"}) {
+  TEST_CASE("files, links and folders in place of the cache's own are never removed") {
+    for (const std::string name : {"builders", "locks", "usage", "shard"}) {
+      for (const std::string what : {"file", "link", "folder"}) {
         CAPTURE(name);
         CAPTURE(what);
         TemporaryFolder folder;
-        fs::create_directories(folder / "root");
-        fs::permissions(folder / "root", fs::perms::owner_all);
+        CHECK(Store(quick(folder / "root")).problems().empty());
         fs::create_directories(folder / "outside");
-        const std::string part = name == std::string("shard") ? key_of(1).hex().substr(0, 2) : name;
+        const std::string part = name == "shard" ? key_of(1).hex().substr(0, 2) : name;
         const fs::path place = folder / "root" / part;
-        if (what == std::string("file")) write_text(place, "in the way");
-        if (what == std::string("link")) fs::create_directory_symlink(folder / "outside", place);
-        if (what == std::string("folder")) fs::create_directories(place);
+        if (what == "file") write_text(place, "in the way");
+        if (what == "link") fs::create_directory_symlink(folder / "outside", place);
+        if (what == "folder") fs::create_directories(place);
+        const bool fits = what == "folder" || name == "usage";
         const Store store(quick(folder / "root"));
+        CHECK(store.problems().empty());
         CHECK_FALSE(store.look_up(key_of(1)));
-        CHECK(store.lock(key_of(1), {}).held());
-        REQUIRE(store.publish(key_of(1), cubin_metadata(), cubin()));
-        CHECK(store.look_up(key_of(1)));
-        CHECK(Store(quick(folder / "root")).look_up(key_of(1)));
-        CHECK(store.sweep({.complete = true}).bytes_left ==
-              fs::file_size(entry_path(folder / "root", key_of(1))));
+        const BuildLock lock = store.lock(key_of(1), {});
+        CHECK(lock.held() == (fits || name != "locks"));
+        if (!lock.held()) CHECK(lock.why_not().find("not a folder") != std::string::npos);
+        const Published published = store.publish(key_of(1), cubin_metadata(), cubin());
+        CHECK(static_cast<bool>(published) == (fits || name == "locks"));
+        if (!published) {
+          CHECK(published.failure == PublishFailure::io_error);
+          CHECK(published.detail == "making " + place.string() +
+                                        " failed: something that is not a folder lies there; "
+                                        "move it away");
+        }
+        CHECK(static_cast<bool>(store.look_up(key_of(1))) == static_cast<bool>(published));
+        store.clear();
+        store.sweep({.max_bytes = 1, .complete = true, .temporary_age = std::chrono::seconds(0)});
+        CHECK(fs::is_symlink(place) == (what == "link"));
+        if (what == "file" && name != "usage") CHECK(read_file(place).size() == 10);
+        if (what == "folder") CHECK(fs::is_directory(place));
         CHECK(fs::is_empty(folder / "outside"));
       }
     }

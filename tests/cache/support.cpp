@@ -3,6 +3,8 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -108,6 +110,13 @@ std::vector<fs::path> leftovers(const fs::path& root) {
   return out;
 }
 
+int exit_status(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+}
+
 int in_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -118,10 +127,7 @@ int in_child(const std::function<int()>& body) {
     }
     ::_exit(result);
   }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+  return exit_status(child);
 }
 
 int as_user(unsigned user, const std::function<int()>& body) {
@@ -156,6 +162,19 @@ bool enter_user_namespace() {
   return write("/proc/self/setgroups", "deny") &&
          write("/proc/self/uid_map", user + " " + user + " 1") &&
          write("/proc/self/gid_map", group + " " + group + " 1");
+}
+
+bool forbid_calls(const std::vector<int>& numbers, int error) {
+  const auto refuse = SECCOMP_RET_ERRNO | static_cast<unsigned>(error);
+  std::vector<sock_filter> code{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const int number : numbers) {
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1));
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, refuse));
+  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog filter{static_cast<unsigned short>(code.size()), code.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 int on_small_disk(const fs::path& folder, std::size_t bytes, const std::function<int()>& body) {

@@ -1,6 +1,8 @@
 // What the cache's tests share: folders that vanish, small kernels to publish, children to run.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -58,6 +60,9 @@ fs::path entry_path(const fs::path& root, const Key& key,
 // Files left in a root that are neither entries, markers, locks nor counts.
 std::vector<fs::path> leftovers(const fs::path& root);
 
+// Waits for a child: its exit status; 256 + signal if killed.
+int exit_status(pid_t child);
+
 // Runs in a forked child that leaves no trace in this process. Its result; 256 + signal if killed.
 int in_child(const std::function<int()>& body);
 
@@ -69,6 +74,9 @@ bool is_root();
 // This process becomes the only user in a namespace of its own, where root's files seem nobody's.
 // False where that can't be had.
 bool enter_user_namespace();
+
+// From here on, these system calls of this process fail with the error. False if that can't be had.
+bool forbid_calls(const std::vector<int>& numbers, int error);
 
 // In a child whose `folder` is a file system of its own of so many bytes. -1 where that can't be
 // had.

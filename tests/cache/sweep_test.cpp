@@ -127,7 +127,10 @@ TEST_SUITE("cpu tsan") {
     CHECK(swept.scanned_entries == 30);
     CHECK(swept.bytes_left == 5 * entry_bytes);
     for (unsigned number = 25; number < 30; ++number) CHECK(store.look_up(key_of(number)));
-    CHECK(store.sweep({.max_bytes = 0, .complete = true}).removed_entries == 5);
+    // 0 is no bound here, as it is for the store.
+    const Store tight(bounded(folder / "root", 1));
+    CHECK(tight.sweep({.max_bytes = 0, .complete = true}).removed_entries == 0);
+    CHECK(tight.sweep({.complete = true}).removed_entries == 4);
   }
 
   TEST_CASE("one process sweeps") {
@@ -139,6 +142,23 @@ TEST_SUITE("cpu tsan") {
     CHECK_FALSE(store.sweep().ran);
     ::close(busy);
     CHECK(store.sweep().ran);
+  }
+
+  TEST_CASE("the bound holds where nothing can be locked or counted") {
+    for (const char* in_the_way : {"locks", "usage"}) {
+      CAPTURE(in_the_way);
+      TemporaryFolder folder;
+      const Store store(bounded(folder / "root", 10));
+      write_text(folder / "precious", "precious");
+      fs::create_symlink(folder / "precious", folder / "root" / in_the_way);
+      for (unsigned number = 0; number < 30; ++number) {
+        REQUIRE(store.publish(key_of(number), cubin_metadata(), filling(number)));
+        CHECK(store.totals().bytes <= 10 * entry_bytes);
+      }
+      CHECK(store.sweep({.complete = true}).ran);
+      CHECK(fs::is_symlink(folder / "root" / in_the_way));
+      CHECK(read_file(folder / "precious").size() == 8);
+    }
   }
 
   TEST_CASE("temporary files of the dead and of the living") {
@@ -154,6 +174,9 @@ TEST_SUITE("cpu tsan") {
     set_age(living, std::chrono::hours(2));
     const int writer = ::open(living.c_str(), O_WRONLY);
     REQUIRE(::flock(writer, LOCK_EX) == 0);
+    const fs::path not_ours = shard / ".tmp-notes";
+    write_text(not_ours, "notes");
+    set_age(not_ours, std::chrono::hours(2));
     CHECK(store.totals().temporary_files == 3);
     CHECK(store.sweep().removed_temporary_files == 1);
     CHECK_FALSE(fs::exists(dead));
@@ -161,6 +184,7 @@ TEST_SUITE("cpu tsan") {
     CHECK(fs::exists(young));
     CHECK(store.sweep({.temporary_age = std::chrono::seconds(0)}).removed_temporary_files == 1);
     CHECK_FALSE(fs::exists(young));
+    CHECK(fs::exists(not_ours));
     ::close(writer);
     write_text(dead, "half an entry");
     set_age(dead, std::chrono::seconds(90));

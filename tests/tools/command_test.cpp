@@ -376,6 +376,46 @@ TEST_SUITE("cpu") {
     CHECK(lines(ran.err) == 1);
   }
 
+  TEST_CASE("a folder of the user's is refused as the cache, and left as it was") {
+    Sandbox sandbox;
+    const std::string notes = sandbox.file("notes.txt", "precious");
+    sandbox.set("TILEC_CACHE_DIR", sandbox.path().string());
+    for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+             {"cache", "clear"},
+             {"cache", "prune", "--max-size", "1"},
+             {"cache", "verify", "--repair"},
+             {"cache", "import", TILEC_CACHE_CORPUS "/bundle/three"},
+             {"build", "--arch", "sm_80"}}) {
+      CAPTURE(joined(arguments));
+      const Ran ran = sandbox.tilec(arguments);
+      CHECK(ran.status == 1);
+      CHECK(contains(ran.err, "is not used: it holds "));
+      CHECK(contains(ran.err, "TILEC_CACHE_DIR"));
+      CHECK(lines(ran.err) == 1);
+    }
+    CHECK(std::filesystem::file_size(notes) == 8);
+    CHECK_FALSE(std::filesystem::exists(sandbox.path() / "tilec-cache"));
+    CHECK_FALSE(std::filesystem::exists(sandbox.path() / "usage"));
+  }
+
+  TEST_CASE("import counts what is there at the end, and fails where that is not all") {
+    Sandbox sandbox;
+    const std::vector<std::string> import{"cache", "import", TILEC_CACHE_CORPUS "/bundle/three"};
+    sandbox.set("TILEC_CACHE_MAX_BYTES", "1500");
+    const Ran ran = sandbox.tilec(import);
+    CHECK(ran.status == 1);
+    CHECK(contains(ran.out, "2 entries imported"));
+    CHECK(contains(ran.err, "1 of 3 entries are not in the cache"));
+    const json again = sandbox.json(import);
+    CHECK(again["already_there"].get<int>() + again["entries"].get<int>() == 2);
+    CHECK(again["missing"] == 1);
+    const std::string needed = std::to_string(again["needed_bytes"].get<int>());
+    CHECK(contains(ran.err, "TILEC_CACHE_MAX_BYTES=" + needed));
+    sandbox.set("TILEC_CACHE_MAX_BYTES", needed);
+    CHECK(sandbox.tilec(import).status == 0);
+    CHECK(sandbox.json(import)["already_there"] == 3);
+  }
+
   TEST_CASE("results that can't be written are a failure") {
     const Sandbox sandbox;
     // /dev/full takes no byte.

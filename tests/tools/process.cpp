@@ -187,8 +187,9 @@ std::vector<std::string> Sandbox::leftovers() const {
   for (const auto& file : fs::recursive_directory_iterator(cache())) {
     const std::string folder = file.path().parent_path().filename().string();
     const std::string name = file.path().filename().string();
-    // Beside entries: the stripe files of locks, known builders, the tally of the size.
-    const bool known = is_key(name) || folder == "locks" || folder == "builders" || name == "usage";
+    // Beside entries: the stripe files of locks, known builders, the tally of the size, the marks.
+    const bool known = is_key(name) || folder == "locks" || folder == "builders" ||
+                       name == "usage" || name == "tilec-cache" || name == "CACHEDIR.TAG";
     if (file.is_regular_file() && !known) names.push_back(file.path().string());
   }
   return names;

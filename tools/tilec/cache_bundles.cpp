@@ -13,10 +13,9 @@ namespace {
 Json report_json(const cache::BundleReport& report) {
   Json skipped = Json::array();
   for (const cache::Miss& miss : report.skipped) skipped.push_back(to_json(miss));
-  return {{"entries", report.entries},
-          {"already_there", report.already_there},
-          {"bytes", report.bytes},
-          {"skipped", skipped}};
+  return {
+      {"entries", report.entries}, {"already_there", report.already_there}, {"bytes", report.bytes},
+      {"missing", report.missing}, {"needed_bytes", report.needed_bytes},   {"skipped", skipped}};
 }
 
 // What was left out is a warning: the rest is good.
@@ -47,10 +46,24 @@ int export_file(const GlobalFlags& global, const ExportFlags& flags) {
   return kExitOk;
 }
 
+std::string bound_text(std::uint64_t bound, std::uint64_t needed) {
+  if (needed == 0) return {};
+  return fmt::format(", which may hold {}: it would need {}, as with TILEC_CACHE_MAX_BYTES={}",
+                     human_bytes(bound), human_bytes(needed), needed);
+}
+
 int import_file(const GlobalFlags& global, const std::string& file) {
-  const cache::BundleReport report = open_writable_store(global.options()).import_bundle(file);
-  if (!report.ok) throw Failure("nothing can be imported: " + report.detail);
+  const cache::Store store = open_writable_store(global.options());
+  const cache::BundleReport report = store.import_bundle(file);
+  if (!report.ok && report.missing == 0) {
+    throw Failure("nothing can be imported: " + report.detail);
+  }
   warn(report);
+  if (report.missing > 0) {
+    print_warning(fmt::format("{} of {} entries are not in the cache{}", report.missing,
+                              report.entries + report.already_there + report.missing,
+                              bound_text(store.options().max_bytes, report.needed_bytes)));
+  }
   if (global.json) {
     Json json = report_json(report);
     json["file"] = file;
@@ -60,7 +73,7 @@ int import_file(const GlobalFlags& global, const std::string& file) {
                            report.entries == 1 ? "entry" : "entries", human_bytes(report.bytes),
                            report.already_there));
   }
-  return kExitOk;
+  return report.ok ? kExitOk : kExitFailure;
 }
 
 }  // namespace

@@ -30,8 +30,10 @@ struct BundleSource {
 };
 
 struct StoreOptions {
-  std::filesystem::path root{};  // created with its parents, mode 0700; empty: no root of our own
-  bool read_only = false;        // never writes to the root, nor removes damage from it
+  // Created with its parents, mode 0700; empty: no root of our own. A folder that holds anything
+  // but a cache is refused, and nothing in it is touched.
+  std::filesystem::path root{};
+  bool read_only = false;  // never writes to the root, nor removes damage from it
   std::vector<std::filesystem::path> read_only_roots{};  // searched after `root`, in order
   std::vector<BundleSource> bundles{};                   // searched after the roots, in order
   std::uint64_t max_bytes = std::uint64_t{1} << 30;      // of `root`'s entries; 0: no bound
@@ -125,7 +127,7 @@ struct Totals {
 };
 
 struct SweepOptions {
-  std::optional<std::uint64_t> max_bytes{};  // other than the store's
+  std::optional<std::uint64_t> max_bytes{};  // other than the store's; 0: no bound, removes nothing
   bool complete = false;                     // until the bound holds; else one step of bounded cost
   // A temporary file is removed if its writer is gone and it is at least this old.
   std::chrono::seconds temporary_age{60};
@@ -167,11 +169,14 @@ struct Near {
 };
 
 struct BundleReport {
-  bool ok = false;
+  bool ok = false;            // of an import: all that the bundle holds is in the cache now
   std::string detail{};       // why not
-  std::uint64_t entries = 0;  // written, or imported now
+  std::uint64_t entries = 0;  // written; or imported now, and still there at the end
   std::uint64_t already_there = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;         // of the file written, or of the entries imported now
+  std::uint64_t missing = 0;       // of an import that went through: not in the cache at the end
+  std::uint64_t needed_bytes = 0;  // the max_bytes that would hold the missing ones too; 0: not
+                                   // the bound's fault
   std::vector<Miss>
       skipped;  // damaged entries that an export left out; publishing faults of an import
 };
