@@ -61,7 +61,7 @@ Json nvrtc_json(const Options& options) {
   try {
     const NvrtcFound found = find_nvrtc(options.nvrtc);
     std::vector<std::string> archs;
-    for (const int sm : found.architectures) archs.push_back(fmt::format("sm_{}", sm));
+    for (const Target& target : found.targets()) archs.push_back(target.name());
     return {{"available", true},
             {"path", found.path.string()},
             {"version", fmt::format("{}.{}", found.major, found.minor)},
