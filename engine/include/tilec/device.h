@@ -22,7 +22,7 @@ struct HostOptions {
   HostOrder order = HostOrder::in_order;
   // Of random; and of warp_greedy, where 0 is the warps in order, 1 reversed, any other at random.
   std::uint64_t seed = 0;
-  int threads = 0;  // OS threads that run blocks; 0: one per core
+  int threads = 0;  // OS threads that run blocks, 16 of the process at most; 0: one per core
 };
 
 class TILEC_EXPORT Device {
