@@ -9,6 +9,7 @@
 #include <locale>
 #include <thread>
 
+#include "compile/compiler.h"
 #include "support.h"
 #include "tilec/buffer.h"
 
@@ -153,6 +154,25 @@ int fork_while_opening(const Words& words) {
   return 0;
 }
 
+// compile: a kernel for the host device, by whichever compiler is found.
+int compile(const Words&) {
+  try {
+    const CompileRequest request{
+        .source = {.text = "struct Args {};\n"
+                           "extern \"C\" __global__ void kernel(Args) {}\n",
+                   .entry = "kernel",
+                   .headers = {},
+                   .toolkit_headers = {}},
+        .target = Target::host(),
+        .options = {},
+        .name = "a kernel"};
+    std::cout << "builder=" << host_compiler({})->compile(request).builder << "\n";
+  } catch (const Error& error) {
+    tell(error);
+  }
+  return 0;
+}
+
 // An engine and a plan that die with the program's other static objects.
 int static_objects(const Words& words) try {
   static const Engine engine(device_of(words));
@@ -205,6 +225,7 @@ int main(int argc, char** argv) {
   const Words words = words_of(argc, argv);
   if (command == "plan") return plan(words);
   if (command == "cuda") return cuda(words);
+  if (command == "compile") return compile(words);
   if (command == "busy") return busy(words);
   if (command == "fork") return fork_while_opening(words);
   if (command == "static") return static_objects(words);

@@ -1,6 +1,7 @@
 // What kernels on the host device and the program around them must not do to each other:
-// floating-point modes, stacks, the process's runners.
+// floating-point modes, stacks, the process's runners; and what a set-user-id program trusts.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -143,6 +144,44 @@ TEST_CASE("host state: a child forked when every runner is in use") {
         }) == 0);
   __atomic_store_n(&flags[1], 1, __ATOMIC_RELEASE);
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST_SUITE_END();
+
+TEST_SUITE_BEGIN("host");
+
+TEST_CASE("host state: a set-user-id program takes no compiler from its environment") {
+  if (!is_root()) return skip("needs root, to make such a program");
+  const TemporaryFolder folder;
+  for (fs::path path = folder.path(); path != "/tmp" && path != "/"; path = path.parent_path()) {
+    fs::permissions(path, fs::perms::others_read | fs::perms::others_exec, fs::perm_options::add);
+  }
+  const fs::path program = folder / "program";
+  fs::copy_file(engine_child(), program);
+  REQUIRE(chmod(program.c_str(), 04755) == 0);
+  const fs::path evil = folder / "evil", written = folder / "written";
+  fs::create_directories(written);
+  fs::permissions(written, fs::perms::all);
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    write_text(evil / name, "#!/bin/sh\necho > " + (written / "ran").string() + "\n");
+    REQUIRE(chmod((evil / name).c_str(), 0755) == 0);
+  }
+  REQUIRE(chmod(evil.c_str(), 0755) == 0);
+  const Environment environment{{"PATH", evil.string()},
+                                {"TMP", written.string()},
+                                {"TEMPDIR", written.string()},
+                                {"TMPDIR", std::nullopt}};
+  const auto compile = [&](const fs::path& with) {
+    return run(
+        {.arguments = {"compile"}, .program = with, .environment = environment, .user = 65534});
+  };
+  const Ended ended = compile(program);
+  if (fs::exists("/usr/bin/c++")) CHECK_MESSAGE(contains(ended.output, "builder="), ended.output);
+  CHECK_MESSAGE(fs::is_empty(written), ended.output);
+  // Without the privilege, the environment is the user's own.
+  REQUIRE(chmod(program.c_str(), 0755) == 0);
+  compile(program);
+  CHECK(fs::exists(written / "ran"));
 }
 
 TEST_SUITE_END();
