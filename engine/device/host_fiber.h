@@ -30,7 +30,7 @@ class StackSlab {
 // Keeps an OS thread's floating-point modes and flags as they are, whatever fibers do meanwhile.
 class KeptFloatingPoint {
  public:
-  KeptFloatingPoint() { std::fegetenv(&environment_); }
+  KeptFloatingPoint() { std::feholdexcept(&environment_); }
   ~KeptFloatingPoint() { std::fesetenv(&environment_); }
   KeptFloatingPoint(const KeptFloatingPoint&) = delete;
   KeptFloatingPoint& operator=(const KeptFloatingPoint&) = delete;
