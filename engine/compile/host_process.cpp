@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,11 @@ namespace tilec {
 namespace {
 
 constexpr const char* kOutput = "output.txt";
+// Whether the program has rights that whoever started it hasn't (set-user-id, file capabilities):
+// then the environment is a stranger's.
+bool is_privileged() {
+  return getauxval(AT_SECURE) != 0;
+}
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& why) {
   throw Error(ErrorKind::unsupported,
@@ -32,7 +38,8 @@ class ChildEnvironment {
  public:
   explicit ChildEnvironment(const std::filesystem::path& folder) {
     texts_ = {"LC_ALL=C", "TMPDIR=" + folder.string()};
-    for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (is_privileged()) texts_.emplace_back("PATH=/usr/bin:/bin");
+    for (char** variable = environ; *variable != nullptr && !is_privileged(); ++variable) {
       if (!replaced(*variable)) texts_.emplace_back(*variable);
     }
     for (std::string& text : texts_) pointers_.push_back(text.data());
@@ -109,7 +116,8 @@ std::string failure_of(pid_t child) {
 
 TemporaryFolder::TemporaryFolder() {
   std::error_code error;
-  std::filesystem::path place = std::filesystem::temp_directory_path(error);
+  const std::filesystem::path place =
+      is_privileged() ? "/tmp" : std::filesystem::temp_directory_path(error);
   if (error) fail("TMPDIR", error.message());
   std::string name = (place / "tilec-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) fail(place, std::strerror(errno));
@@ -142,7 +150,11 @@ ProgramResult run_program(const std::filesystem::path& program,
                           const TemporaryFolder& folder) {
   // The child starts elsewhere: a relative path would point to nothing there.
   std::string name = program.string();
-  if (name.find('/') != std::string::npos) name = std::filesystem::absolute(program).string();
+  if (name.find('/') != std::string::npos) {
+    name = std::filesystem::absolute(program).string();
+  } else if (is_privileged()) {
+    name = "/usr/bin/" + name;
+  }
   std::vector<std::string> texts{name};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;

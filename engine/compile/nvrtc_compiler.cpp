@@ -101,6 +101,7 @@ std::string release_of(const NvrtcLibrary& nvrtc) {
 class NvrtcCompiler final : public Compiler {
  public:
   explicit NvrtcCompiler(NvrtcLocation location) : location_(std::move(location)) {}
+  explicit NvrtcCompiler(NvrtcLibrary library) : nvrtc_(std::move(library)) {}
 
   std::vector<std::string> options(const Target& target) const override {
     std::vector<std::string> list{"--gpu-architecture=" + target.name(), "--std=c++20",
@@ -116,15 +117,15 @@ class NvrtcCompiler final : public Compiler {
     const auto& known = library.architectures;
     if (std::find(known.begin(), known.end(), target.sm()) != known.end()) return target;
     if (const std::optional<Target> ptx = target.newest_ptx(known)) return *ptx;
-    throw Error(ErrorKind::unsupported,
-                fmt::format("NVRTC {}.{} ({}) can't compile for {}; it knows sm_{}", library.major,
-                            library.minor, library.path.string(), target.name(),
-                            fmt::join(known, ", sm_")));
+    throw Error(ErrorKind::unsupported, library.why_not(target));
   }
 
   Artifact compile(const CompileRequest& request) const override {
     const auto start = Clock::now();
     const NvrtcLibrary& library = nvrtc();
+    if (const std::string why = library.why_not(request.target); !why.empty()) {
+      throw Error(ErrorKind::unsupported, why);
+    }
     const std::vector<std::string> all = all_options(library, request);
     const Program program(library, request.source);
     const nvrtcResult result = program.compile(all);
@@ -135,6 +136,10 @@ class NvrtcCompiler final : public Compiler {
         .kind = ptx ? "ptx" : "cubin", .image = ptx ? program.ptx() : program.cubin(), .log = log};
     artifact.entries = parse_ptxas_log(log);
     artifact.builder = "nvrtc-" + release(library, artifact.image);
+    // What came out depends on the headers, too.
+    if (other_headers(library, request)) {
+      artifact.builder += "-headers-" + library.headers->version();
+    }
     if (ptx) artifact.entries = {cache::EntryPoint{.name = request.source.entry}};
     expect_entry(request, artifact);
     artifact.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -164,10 +169,18 @@ class NvrtcCompiler final : public Compiler {
     // From 12.9 on NVRTC keeps results in the driver's cache of compiles. Ours makes that idle, and
     // a result from there comes without the log.
     if (library.major * 100 + library.minor >= 1209) all.push_back("--no-cache");
-    if (!request.source.toolkit_headers.empty() && library.toolkit_headers) {
-      all.push_back("--include-path=" + library.toolkit_headers->string());
+    if (!request.source.toolkit_headers.empty() && library.headers) {
+      for (const std::filesystem::path& folder : library.headers->folders) {
+        all.push_back("--include-path=" + folder.string());
+      }
     }
     return all;
+  }
+
+  // Whether the toolkit's headers that the request uses are of another release than NVRTC.
+  static bool other_headers(const NvrtcLibrary& library, const CompileRequest& request) {
+    return !request.source.toolkit_headers.empty() && library.headers &&
+           (library.headers->major != library.major || library.headers->minor != library.minor);
   }
 
   [[noreturn]] static void fail(const NvrtcLibrary& library, const CompileRequest& request,
@@ -179,7 +192,15 @@ class NvrtcCompiler final : public Compiler {
                          library.major, library.minor, library.path.string());
     }
     std::string headers;
-    if (!request.source.toolkit_headers.empty() && !library.toolkit_headers) {
+    if (other_headers(library, request)) {
+      headers = fmt::format(
+          "\nNVRTC ({}) is of CUDA {}.{}, and CUDA's headers in {} are of {}: install those of "
+          "{}.{} "
+          "beside it, or name their toolkit in CUDA_HOME or Options::nvrtc.toolkits",
+          library.path.string(), library.major, library.minor,
+          library.headers->folders.front().string(), library.headers->version(), library.major,
+          library.minor);
+    } else if (!request.source.toolkit_headers.empty() && !library.headers) {
       headers = fmt::format(
           "\n{} is included and not tilec's, and no CUDA toolkit's include folder "
           "was found; name one in CUDA_HOME or Options::nvrtc.toolkits",
@@ -215,6 +236,10 @@ class NvrtcCompiler final : public Compiler {
 
 std::unique_ptr<Compiler> nvrtc_compiler(const NvrtcLocation& location) {
   return std::make_unique<NvrtcCompiler>(location);
+}
+
+std::unique_ptr<Compiler> nvrtc_compiler(NvrtcLibrary library) {
+  return std::make_unique<NvrtcCompiler>(std::move(library));
 }
 
 }  // namespace tilec

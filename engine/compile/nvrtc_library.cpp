@@ -12,16 +12,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kLeastMajor = 12;
 constexpr std::array<const char*, 3> kNames{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
 // Every name to hand to dlopen, the likeliest first.
 std::vector<fs::path> places(const NvrtcLocation& location) {
-  std::vector<fs::path> list;
   if (!location.library.empty()) return {location.library};
-  list.assign(kNames.begin(), kNames.end());
-  std::vector<fs::path> roots = location.toolkits;
-  roots.emplace_back("/usr/local/cuda");
-  for (const fs::path& root : roots) {
+  std::vector<fs::path> list(kNames.begin(), kNames.end());
+  for (const fs::path& root : toolkit_roots(location)) {
     for (const char* folder :
          {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"}) {
       for (const char* name : kNames) list.push_back(root / folder / name);
@@ -34,15 +32,6 @@ fs::path path_of(void* library) {
   const link_map* map = nullptr;
   if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return {};
   return map->l_name;
-}
-
-// The folders that the library lies in: by the name it was opened by, and where a link leads.
-std::vector<fs::path> folders_of(const fs::path& library) {
-  std::vector<fs::path> folders{library.parent_path()};
-  std::error_code error;
-  const fs::path real = fs::canonical(library, error);
-  if (!error && real.parent_path() != folders.front()) folders.push_back(real.parent_path());
-  return folders;
 }
 
 // NVRTC asks for its builtins by name, which the loader may not find in an unusual folder. One that
@@ -76,47 +65,19 @@ std::vector<int> supported_architectures(void* library, const fs::path& path) {
   return architectures;
 }
 
-// The library's own come first: they are of its version, and so what the builder's name stands for.
-std::optional<fs::path> find_toolkit_headers(const NvrtcLocation& location,
-                                             const fs::path& library) {
-  std::vector<fs::path> folders;
-  for (const fs::path& folder : folders_of(library)) {
-    folders.push_back(folder / "../include");
-    folders.push_back(folder / "../../../include");
-  }
-  for (const fs::path& root : location.toolkits) folders.push_back(root / "include");
-  folders.emplace_back("/usr/local/cuda/include");
-  std::error_code error;
-  for (const fs::path& folder : folders) {
-    if (fs::exists(folder / "cuda_fp16.h", error)) return folder.lexically_normal();
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-NvrtcLibrary NvrtcLibrary::open(const NvrtcLocation& location) {
-  std::string tried;
-  void* library = nullptr;
-  for (const fs::path& place : places(location)) {
-    library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-    tried += (tried.empty() ? "" : ", ") + place.string();
-  }
-  if (library == nullptr) {
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("a kernel has to be compiled, and NVRTC is not on this machine. Looked for "
-                    "{}. Install a CUDA toolkit or the PyPI package nvidia-cuda-nvrtc and "
-                    "name its libnvrtc.so in Options::nvrtc or TILEC_NVRTC, or fill the cache "
-                    "with `tilec build` on a machine that has it",
-                    tried));
-  }
+// What is behind one name. Throws Error{unsupported} for another library, or an older NVRTC.
+NvrtcLibrary entry_points(void* library, const fs::path& place) {
   NvrtcLibrary nvrtc;
   nvrtc.path = path_of(library);
-  if (nvrtc.path.empty()) nvrtc.path = location.library;
+  if (nvrtc.path.empty()) nvrtc.path = place;
   decltype(&::nvrtcVersion) get_version = nullptr;
   find(library, nvrtc.path, "nvrtcVersion", get_version);
+  get_version(&nvrtc.major, &nvrtc.minor);
+  if (nvrtc.major < kLeastMajor) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("NVRTC {}.{} at {} is too old, {}.0 is the least", nvrtc.major,
+                            nvrtc.minor, nvrtc.path.string(), kLeastMajor));
+  }
   find(library, nvrtc.path, "nvrtcGetErrorString", nvrtc.get_error_string);
   find(library, nvrtc.path, "nvrtcCreateProgram", nvrtc.create_program);
   find(library, nvrtc.path, "nvrtcDestroyProgram", nvrtc.destroy_program);
@@ -127,11 +88,46 @@ NvrtcLibrary NvrtcLibrary::open(const NvrtcLocation& location) {
   find(library, nvrtc.path, "nvrtcGetCUBIN", nvrtc.get_cubin);
   find(library, nvrtc.path, "nvrtcGetPTXSize", nvrtc.get_ptx_size);
   find(library, nvrtc.path, "nvrtcGetPTX", nvrtc.get_ptx);
-  get_version(&nvrtc.major, &nvrtc.minor);
-  load_builtins_beside(nvrtc);
   nvrtc.architectures = supported_architectures(library, nvrtc.path);
-  nvrtc.toolkit_headers = find_toolkit_headers(location, nvrtc.path);
   return nvrtc;
+}
+
+}  // namespace
+
+NvrtcLibrary NvrtcLibrary::open(const NvrtcLocation& location) {
+  std::string tried, unusable;
+  for (const fs::path& place : places(location)) {
+    void* const library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      const char* const why = dlerror();
+      std::error_code error;
+      if (place.has_parent_path() && fs::exists(place, error)) {
+        unusable += (unusable.empty() ? "" : "; ") + std::string(why);
+      } else {
+        tried += (tried.empty() ? "" : ", ") + place.string();
+      }
+      continue;
+    }
+    try {
+      NvrtcLibrary nvrtc = entry_points(library, place);
+      load_builtins_beside(nvrtc);
+      nvrtc.headers = find_toolkit_headers(location, nvrtc.path, nvrtc.major, nvrtc.minor);
+      return nvrtc;
+    } catch (const Error& error) {
+      // Another place may have a better one.
+      if (unusable.find(error.what()) == std::string::npos) {
+        unusable += (unusable.empty() ? "" : "; ") + std::string(error.what());
+      }
+    }
+  }
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format("a kernel has to be compiled, and NVRTC of CUDA {}.0 or later is not on this "
+                  "machine. {}{}{}{}. Install a CUDA toolkit or the PyPI package "
+                  "nvidia-cuda-nvrtc and name its libnvrtc.so in Options::nvrtc or TILEC_NVRTC, or "
+                  "fill the cache with `tilec build` on a machine that has it",
+                  kLeastMajor, unusable, unusable.empty() || tried.empty() ? "" : ". ",
+                  tried.empty() ? "" : "Looked for ", tried));
 }
 
 }  // namespace tilec

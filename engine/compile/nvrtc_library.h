@@ -4,24 +4,22 @@
 
 #include <nvrtc.h>
 
-#include <filesystem>
+#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "tilec/options.h"
+#include "compile/toolkit_headers.h"
+#include "tilec/toolchain.h"
 
 namespace tilec {
 
-struct NvrtcLibrary {
-  // Opens it. Throws Error{unsupported} listing every place that was tried. Opened libraries stay.
+class Compiler;
+
+struct NvrtcLibrary : NvrtcFound {
+  // Opens it. Throws Error{unsupported} listing every place that was tried, and what was found there
+  // but is too old or no NVRTC. Opened libraries stay.
   static NvrtcLibrary open(const NvrtcLocation& location);
 
-  std::filesystem::path path;  // of the library that was opened
-  int major = 0, minor = 0;
-  std::vector<int> architectures;  // 75, 80, …; suffixes not told
-  std::optional<std::filesystem::path>
-      toolkit_headers;  // the folder of cuda_fp16.h, if there is one
+  std::optional<ToolkitHeaders> headers;
 
   decltype(&::nvrtcGetErrorString) get_error_string = nullptr;
   decltype(&::nvrtcCreateProgram) create_program = nullptr;
@@ -34,5 +32,8 @@ struct NvrtcLibrary {
   decltype(&::nvrtcGetPTXSize) get_ptx_size = nullptr;
   decltype(&::nvrtcGetPTX) get_ptx = nullptr;
 };
+
+// A compiler with that one, opened already.
+std::unique_ptr<Compiler> nvrtc_compiler(NvrtcLibrary library);
 
 }  // namespace tilec

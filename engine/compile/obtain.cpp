@@ -137,7 +137,8 @@ Obtained Obtainer::build(const KernelRequest& request, const Rejected& rejected)
   const bool may_look = options_.cache_policy == CachePolicy::normal;
   Target target = request.compile.target;
   try {
-    target = compiler(target).nearest_target(target);
+    const Target nearest = compiler(target).nearest_target(target);
+    if (!request.exact) target = nearest;  // else the compiler itself says that it can't
   } catch (const Error&) {
     // No compiler here: code for an older target may still be in the cache.
     if (auto hit = may_look ? look_up_stand_in(request, rejected) : std::nullopt) {

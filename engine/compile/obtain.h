@@ -21,6 +21,7 @@ struct KernelRequest {
   std::string template_name;
   Parameters parameters;
   std::string problem;  // the one that asked first
+  bool exact = false;   // compiled for the target as named or not at all: it is to be kept, not run
 };
 
 // Cached images that the driver would not take: by key and builder.

@@ -1,16 +1,58 @@
-// What kernels would be compiled with on this machine.
+// What kernels would be compiled with on this machine, and for which targets.
 #include "tilec/toolchain.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
+
+#include <algorithm>
 
 #include "compile/nvrtc_library.h"
 
 namespace tilec {
+namespace {
+
+// NVRTC doesn't tell: features of one architecture exist from sm_90 on, of a family from sm_100 on
+// and CUDA 12.9 on.
+bool has_suffix(const NvrtcFound& nvrtc, int sm, char suffix) {
+  if (suffix == 'a') return sm >= 90;
+  if (suffix == 'f') return sm >= 100 && nvrtc.major * 100 + nvrtc.minor >= 1209;
+  return true;
+}
+
+}  // namespace
+
+std::vector<Target> NvrtcFound::targets() const {
+  std::vector<Target> list;
+  for (const int sm : architectures) {
+    for (const char* suffix : {"", "a", "f"}) {
+      if (has_suffix(*this, sm, *suffix)) {
+        list.push_back(Target::parse(fmt::format("sm_{}{}", sm, suffix)));
+      }
+    }
+  }
+  return list;
+}
+
+std::string NvrtcFound::why_not(const Target& target) const {
+  const bool known =
+      std::find(architectures.begin(), architectures.end(), target.sm()) != architectures.end();
+  if (known && has_suffix(*this, target.sm(), target.suffix())) return {};
+  std::string reason;
+  if (known) {
+    reason = fmt::format("sm_{} has no variant '{}' there", target.sm(), target.suffix());
+  } else if (!architectures.empty() && target.sm() < architectures.front()) {
+    reason = fmt::format("sm_{} is the least", architectures.front());
+  } else {
+    reason = "it is no architecture that this NVRTC knows";
+  }
+  std::vector<std::string> names;
+  for (const Target& one : targets()) names.push_back(one.name());
+  return fmt::format("NVRTC {}.{} ({}) can't compile for {}: {}. It knows {}", major, minor,
+                     path.string(), target.name(), reason, fmt::join(names, ", "));
+}
 
 NvrtcFound find_nvrtc(const NvrtcLocation& location) {
-  const NvrtcLibrary library = NvrtcLibrary::open(location);
-  return {.path = library.path,
-          .major = library.major,
-          .minor = library.minor,
-          .architectures = library.architectures};
+  return NvrtcLibrary::open(location);
 }
 
 }  // namespace tilec

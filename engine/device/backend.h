@@ -34,6 +34,7 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
 
   virtual std::string name() const = 0;
+  virtual std::string note() const { return {}; }
   virtual const Target& target() const = 0;
   virtual const DeviceFacts& facts() const = 0;
   virtual bool can_run() const = 0;
@@ -64,6 +65,7 @@ class ImageRejected : public Error {
 };
 
 std::shared_ptr<DeviceBackend> cuda_backend(int ordinal);
+int cuda_device_count();
 std::shared_ptr<DeviceBackend> host_backend(const HostOptions& options);
 std::shared_ptr<DeviceBackend> offline_backend(const Target& target, DeviceFacts facts);
 

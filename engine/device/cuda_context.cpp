@@ -22,6 +22,7 @@ void ContextScope::enter(CUcontext current, CUdevice device, CUcontext primary, 
     driver_.check(driver_.stream_get_ctx(stream, &wanted), "cuStreamGetCtx");
   }
   if (wanted != current) push(wanted);
+  context_ = wanted;
   if (wanted == primary || is_default_stream(stream)) return;
 
   CUdevice stream_device = -1;

@@ -21,7 +21,10 @@ class ContextScope {
       : driver_(driver) {
     CUcontext current = nullptr;
     driver.check(driver.ctx_get_current(&current), "cuCtxGetCurrent");
-    if (current == primary && is_default_stream(stream)) return;
+    if (current == primary && is_default_stream(stream)) {
+      context_ = primary;
+      return;
+    }
     enter(current, device, primary, stream);
   }
   ~ContextScope() {
@@ -31,11 +34,14 @@ class ContextScope {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
+  CUcontext context() const { return context_; }
+
  private:
   void enter(CUcontext current, CUdevice device, CUcontext primary, Stream stream);
   void push(CUcontext context);
 
   const Driver& driver_;
+  CUcontext context_ = nullptr;  // that is current now
   bool pushed_ = false;
 };
 

@@ -15,6 +15,9 @@ Device Device::cuda(int ordinal) {
 Device Device::first_cuda() {
   return cuda(0);
 }
+int Device::cuda_count() {
+  return cuda_device_count();
+}
 Device Device::host(HostOptions options) {
   return Device(host_backend(options));
 }
@@ -48,6 +51,9 @@ bool Device::can_run() const {
 }
 std::string Device::name() const {
   return backend_->name();
+}
+std::string Device::note() const {
+  return backend_->note();
 }
 const Target& Device::target() const {
   return backend_->target();

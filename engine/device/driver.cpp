@@ -2,13 +2,19 @@
 #include "device/driver.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string_view>
+
+#include "device/driver_advice.h"
 
 namespace tilec {
 namespace {
@@ -64,63 +70,110 @@ void find_all(GetProcAddress get, Driver& driver) {
   find(get, "cuMemsetD8Async", driver.memset_d8);
 }
 
-// The result by name, also before the driver's own names can be asked for.
-std::string no_driver_message(CUresult result) {
-  constexpr std::string_view kAdvice =
-      ". To run kernels on the CPU instead, ask for the host device: Device::host(), or "
-      "--device host";
-  if (result == CUDA_ERROR_STUB_LIBRARY) {
-    return fmt::format("libcuda.so.1 is the toolkit's stub, not a driver{}", kAdvice);
-  }
-  if (result == CUDA_ERROR_NO_DEVICE) {
-    return fmt::format("the CUDA driver sees no GPU (is CUDA_VISIBLE_DEVICES set?){}", kAdvice);
-  }
-  return fmt::format("cuInit failed with CUresult {}{}", static_cast<int>(result), kAdvice);
+constexpr std::string_view kHostDevice =
+    ". To run kernels on the CPU instead, ask for the host device: Device::host(), or "
+    "--device host";
+
+std::string path_of(void* library) {
+  const link_map* map = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return {};
+  return map->l_name;
 }
 
+// Before the driver's own names can be asked for.
+std::string init_failure(CUresult result, const std::string& path) {
+  const DriverAdvice* advice = driver_advice(result);
+  return fmt::format("cuInit of {} failed: {}{}", path,
+                     advice == nullptr ? fmt::format("CUresult {}", static_cast<int>(result))
+                                       : fmt::format("{} ({}): {}", advice->name,
+                                                     static_cast<int>(result), advice->text),
+                     kHostDevice);
+}
+
+// Where the loader does not look by itself, but drivers are put: WSL, NixOS, containers, Colab.
+constexpr std::array<const char*, 6> kPlaces{"libcuda.so.1",
+                                             "/usr/lib/wsl/lib/libcuda.so.1",
+                                             "/run/opengl-driver/lib/libcuda.so.1",
+                                             "/usr/local/nvidia/lib64/libcuda.so.1",
+                                             "/usr/local/nvidia/lib/libcuda.so.1",
+                                             "/usr/lib64-nvidia/libcuda.so.1"};
+
 std::unique_ptr<Driver> open_driver() {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    throw Error(
-        ErrorKind::driver,
-        fmt::format("there is no CUDA driver on this machine ({}). Install NVIDIA's driver, "
-                    "or run kernels on the CPU with the host device: Device::host(), or "
-                    "--device host",
-                    why == nullptr ? "libcuda.so.1 not found" : why));
-  }
-  // A stub, or a driver of CUDA 11, may have no cuGetProcAddress_v2.
-  const auto init = reinterpret_cast<decltype(&::cuInit)>(dlsym(library, "cuInit"));
-  if (init == nullptr) {
-    throw Error(ErrorKind::driver, "libcuda.so.1 has no cuInit: it is not a CUDA driver");
-  }
-  if (const CUresult result = init(0); result != CUDA_SUCCESS) {
-    throw Error(ErrorKind::driver, no_driver_message(result));
-  }
+  void* const library = open_driver_library(kPlaces);
   const auto get = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   if (get == nullptr) {
     throw Error(ErrorKind::driver,
-                "the CUDA driver is older than 12.0, the least that tilec works with: update it");
+                fmt::format("the CUDA driver ({}) is older than 12.0, the least that tilec works "
+                            "with: update it",
+                            path_of(library)));
   }
   auto driver = std::make_unique<Driver>();
   find_all(get, *driver);
   driver->check(driver->driver_get_version(&driver->version), "cuDriverGetVersion");
-  pthread_atfork(nullptr, nullptr,
-                 [] { forked_after_driver.store(true, std::memory_order_relaxed); });
   return driver;
 }
 
+// Never destroyed: destructors of static objects may still need the driver.
+constinit std::mutex opening_mutex;
+constinit std::atomic<int> threads_opening{0};
+constinit std::atomic<const Driver*> opened{nullptr};
+
+// From the program's start on, so that no fork comes before it. A child is told by it before it
+// could wait for a lock that a thread of its parent's holds.
+[[maybe_unused]] const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
+  if (threads_opening.load() > 0 || opened.load() != nullptr) {
+    forked_after_driver.store(true, std::memory_order_relaxed);
+  }
+});
+
+// Counts this thread among those that may hold the lock.
+class Opening {
+ public:
+  Opening() { ++threads_opening; }
+  ~Opening() { --threads_opening; }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+};
+
 }  // namespace
 
-const Driver& Driver::get() {
-  // Leaked on purpose: destructors of static objects may still need it.
-  static std::mutex& mutex = *new std::mutex;
-  static std::atomic<const Driver*> opened{nullptr};
-  if (const Driver* driver = opened.load(std::memory_order_acquire)) {
-    refuse_after_fork();
-    return *driver;
+void* open_driver_library(std::span<const char* const> places) {
+  std::string looked, stub;
+  for (const char* place : places) {
+    if (!looked.empty()) looked += ", ";
+    void* const library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      const char* why = dlerror();
+      const bool is_path = std::strchr(place, '/') != nullptr;
+      looked += is_path && access(place, F_OK) != 0 ? place : why;
+      continue;
+    }
+    // Asked for by this name: a stub, or a driver of CUDA 11, may have no cuGetProcAddress_v2.
+    const auto init = reinterpret_cast<decltype(&::cuInit)>(dlsym(library, "cuInit"));
+    if (init == nullptr) {
+      looked += path_of(library) + " (has no cuInit: it is not a CUDA driver)";
+      continue;
+    }
+    const CUresult result = init(0);
+    if (result == CUDA_SUCCESS) return library;
+    const std::string failure = init_failure(result, path_of(library));
+    if (result != CUDA_ERROR_STUB_LIBRARY) throw Error(ErrorKind::driver, failure);
+    // The driver itself may lie behind it.
+    looked += path_of(library) + " (the toolkit's stub)";
+    if (stub.empty()) stub = failure;
   }
-  const std::lock_guard lock(mutex);
+  if (!stub.empty()) throw Error(ErrorKind::driver, stub);
+  throw Error(ErrorKind::driver,
+              fmt::format("there is no CUDA driver on this machine. Looked for {}. Install "
+                          "NVIDIA's driver{}",
+                          looked, kHostDevice));
+}
+
+const Driver& Driver::get() {
+  refuse_after_fork();
+  if (const Driver* driver = opened.load(std::memory_order_acquire)) return *driver;
+  const Opening counted;
+  const std::lock_guard lock(opening_mutex);
   if (opened.load(std::memory_order_relaxed) == nullptr) {
     opened.store(open_driver().release(), std::memory_order_release);
   }
@@ -132,8 +185,11 @@ std::string Driver::describe(CUresult result) const {
   const char* text = nullptr;
   get_error_name(result, &name);
   get_error_string(result, &text);
-  return fmt::format("{} ({})", name == nullptr ? std::to_string(result) : name,
-                     text == nullptr ? "no description" : text);
+  const DriverAdvice* advice = driver_advice(result);
+  if (name == nullptr && advice != nullptr) name = advice->name;
+  return fmt::format("{} ({}){}{}", name == nullptr ? std::to_string(result) : name,
+                     text == nullptr ? "no description" : text, advice == nullptr ? "" : ": ",
+                     advice == nullptr ? "" : advice->text);
 }
 
 void Driver::fail(CUresult result, const char* what, std::source_location where) const {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <source_location>
+#include <span>
 #include <string>
 
 #include "tilec/error.h"
@@ -15,8 +16,8 @@ namespace tilec {
 // One process has one driver: opened and initialised once, on first use, never closed.
 class Driver {
  public:
-  // Throws Error{driver} where there is no driver, no device, or one older than CUDA 12.0. Asked
-  // again later, it tries again.
+  // Throws Error{driver} where there is no driver, no device, or one older than CUDA 12.0, and in a
+  // forked child of a process that has used it. Asked again later, it tries again.
   static const Driver& get();
 
   int version = 0;  // 13000 for 13.0
@@ -56,13 +57,17 @@ class Driver {
     if (result != CUDA_SUCCESS) [[unlikely]]
       fail(result, what, where);
   }
-  std::string describe(CUresult result) const;  // "CUDA_ERROR_… (…)"
+  std::string describe(CUresult result) const;  // "CUDA_ERROR_… (…)", and what to do
 
  private:
   [[noreturn]] void fail(CUresult result, const char* what, std::source_location where) const;
 };
 
-// True in a child forked after the driver was opened: CUDA does not work there.
+// The first of these names and paths that is a driver, initialised. Throws Error{driver}: where a
+// driver can't be initialised, its name for that and what to do; where there is none, every place.
+void* open_driver_library(std::span<const char* const> places);
+
+// True in a child forked when the driver was open, or being opened: CUDA does not work there.
 inline std::atomic<bool> forked_after_driver{false};
 [[noreturn]] void throw_forked();
 // Throws Error{driver}, saying so.

@@ -184,11 +184,12 @@ void BlockRunner::add_threads() {
   const auto body = [](void* block) { static_cast<BlockRunner*>(block)->run_thread(); };
   while (threads_.size() < static_cast<std::size_t>(count_)) {
     const int number = static_cast<int>(threads_.size());
-    const int place = number % StackSlab::kStacks;
-    if (place == 0) slabs_.push_back(std::make_unique<StackSlab>(number < guarded_stacks_));
+    const auto slab = static_cast<std::size_t>(number / StackSlab::kStacks);
+    if (slab == slabs_.size()) slabs_.push_back(std::make_unique<StackSlab>());
     Thread thread;
     thread.number = number;
-    thread.fiber = std::make_unique<Fiber>(slabs_.back()->stack(place), number, body, this);
+    thread.fiber = std::make_unique<Fiber>(slabs_[slab]->stack(number % StackSlab::kStacks), number,
+                                           body, this);
     threads_.push_back(std::move(thread));
   }
 }

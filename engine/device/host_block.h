@@ -25,12 +25,14 @@ struct Launch {
 
 class BlockRunner {
  public:
-  // How many more stacks get a guard page: the system bounds the mappings of a process.
-  explicit BlockRunner(int guarded_stacks) : guarded_stacks_(guarded_stacks) {}
+  static constexpr int kMaxThreads = 1024;  // of a block
+
+  BlockRunner() = default;
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  // Before the blocks of a launch, on the OS thread that will run them.
+  // Before the blocks of a launch, on the OS thread that will run them. Throws std::bad_alloc where
+  // the system gives no more stacks; what it had it keeps.
   void prepare(const Launch& launch);
   // Runs the block of that index, x fastest, to its end. Returns what went wrong, in words; or
   // nothing.
@@ -89,7 +91,6 @@ class BlockRunner {
   std::span<std::byte> thread_storage_;
   SharedArrays shared_;
   std::vector<std::unique_ptr<StackSlab>> slabs_;
-  int guarded_stacks_;
   std::vector<Thread> threads_;  // the most of any block so far; the first `count_` are in use
   int count_ = 0;
   std::vector<Warp> warps_;

@@ -17,6 +17,7 @@
 #include "device/backend.h"
 #include "device/host_block.h"
 #include "device/host_kernel.h"
+#include "device/host_runner_pool.h"
 #include "tilec/error.h"
 
 namespace tilec {
@@ -24,54 +25,11 @@ namespace {
 
 using host::BlockRunner;
 using host::HostKernel;
+using host::KeptFloatingPoint;
 using host::Launch;
+using host::RunnerPool;
 
 constexpr std::size_t kAlignment = 256;  // of allocations, as on a GPU
-constexpr int kMaxThreads = 1024;        // of a block
-
-// ThreadSanitizer has a place for 8,128 threads and fibers.
-#if defined(__SANITIZE_THREAD__)
-constexpr int kMaxWorkers = 4;
-#else
-constexpr int kMaxWorkers = 256;
-#endif
-
-// Runners between launches: they own the fibers and their stacks. No locks, so that a forked child
-// finds it usable whatever its parent's threads were doing.
-class RunnerPool {
- public:
-  RunnerPool() = default;
-  ~RunnerPool() {
-    for (std::atomic<BlockRunner*>& place : places_) delete place.load();
-  }
-  RunnerPool(const RunnerPool&) = delete;
-  RunnerPool& operator=(const RunnerPool&) = delete;
-
-  std::unique_ptr<BlockRunner> take() {
-    for (std::atomic<BlockRunner*>& place : places_) {
-      if (BlockRunner* const runner = place.exchange(nullptr)) {
-        return std::unique_ptr<BlockRunner>(runner);
-      }
-    }
-    constexpr int kGuardedRunners = 8;  // 16,384 of the 65,530 mappings that Linux allows
-    const bool guarded = guarded_runners_.fetch_add(1) < kGuardedRunners;
-    return std::make_unique<BlockRunner>(guarded ? kMaxThreads : 0);
-  }
-
-  void put(std::unique_ptr<BlockRunner> runner) {
-    for (std::atomic<BlockRunner*>& place : places_) {
-      BlockRunner* empty = nullptr;
-      if (place.compare_exchange_strong(empty, runner.get())) {
-        static_cast<void>(runner.release());
-        return;
-      }
-    }
-  }
-
- private:
-  std::array<std::atomic<BlockRunner*>, 32> places_{};
-  std::atomic<int> guarded_runners_ = 0;
-};
 
 // Hands out the blocks of one launch, some at a time, in the order asked for.
 class BlockQueue {
@@ -162,9 +120,9 @@ void check_shape(const HostKernel& kernel, const LaunchShape& shape, std::int64_
     }
     threads *= shape.block[i];
   }
-  if (threads > kMaxThreads) {
+  if (threads > BlockRunner::kMaxThreads) {
     refuse(kernel, "a block of " + std::to_string(threads) + " threads; at most " +
-                       std::to_string(kMaxThreads) + " are possible");
+                       std::to_string(BlockRunner::kMaxThreads) + " are possible");
   }
   if (shape.shared_bytes < 0 || shape.shared_bytes > max_shared) {
     refuse(kernel, std::to_string(shape.shared_bytes) + " bytes of shared memory; at most " +
@@ -180,7 +138,7 @@ DeviceFacts facts_of_host() {
   facts.sm_count = cores;
   facts.shared_bytes_block = Target::host().max_shared_bytes();
   facts.shared_bytes_sm = facts.shared_bytes_block;
-  facts.threads_sm = kMaxThreads;  // an OS thread runs one block at a time
+  facts.threads_sm = BlockRunner::kMaxThreads;  // an OS thread runs one block at a time
   facts.blocks_sm = 1;
   facts.l2_bytes = 1 << 20;
   facts.memory_gb_s = 20;
@@ -222,12 +180,12 @@ class HostBackend : public DeviceBackend {
 
   std::unique_lock<std::mutex> lock_kernels();
   int workers(const LaunchShape& shape, std::uint64_t blocks) const;
-  void run_blocks(const Launch& launch, BlockQueue& queue, FirstFault& fault) const;
+  void run_blocks(const Launch& launch, BlockQueue& queue, FirstFault& fault,
+                  bool own_thread) const;
 
   const HostOptions options_;
   const Target target_ = Target::host();
   const DeviceFacts facts_ = facts_of_host();
-  mutable RunnerPool runners_;
   std::mutex mutex_;  // of kernels_
   Kernels kernels_;   // by id and entry
 };
@@ -276,7 +234,7 @@ void HostBackend::trim() {
 
 // How many OS threads a launch is worth: starting one costs as much as some thousand fibers.
 int HostBackend::workers(const LaunchShape& shape, std::uint64_t blocks) const {
-  std::uint64_t most = kMaxWorkers;
+  std::uint64_t most = RunnerPool::kRunners;
   if (options_.threads > 0) {
     most = std::min(most, static_cast<std::uint64_t>(options_.threads));
   } else {
@@ -288,18 +246,33 @@ int HostBackend::workers(const LaunchShape& shape, std::uint64_t blocks) const {
   return static_cast<int>(std::min(most, blocks));
 }
 
-void HostBackend::run_blocks(const Launch& launch, BlockQueue& queue, FirstFault& fault) const {
+// By the launch's own thread, which waits for a runner, or by another, which leaves the blocks to
+// that one where it gets none or no stacks for it.
+void HostBackend::run_blocks(const Launch& launch, BlockQueue& queue, FirstFault& fault,
+                             bool own_thread) const {
+  const KeptFloatingPoint kept;
+  RunnerPool& pool = RunnerPool::of_process();
+  std::unique_ptr<BlockRunner> runner;
+  bool needed = own_thread, taken = false;
   try {
-    std::unique_ptr<BlockRunner> runner = runners_.take();
+    runner = own_thread ? pool.wait_for_one() : pool.take();
+    if (runner == nullptr) return;
+    taken = true;
     runner->prepare(launch);
+    needed = true;
     queue.work([&](std::uint64_t block) {
       if (std::string error = runner->run(block); !error.empty()) fault.set(std::move(error));
       return !fault;
     });
-    runners_.put(std::move(runner));
   } catch (const std::bad_alloc&) {
-    fault.set("there is not enough memory for its threads' stacks");
+    runner.reset();
+    if (needed) {
+      fault.set(
+          "the system gives no more memory, or mappings (vm.max_map_count), for its threads' "
+          "stacks");
+    }
   }
+  if (taken) pool.put(std::move(runner));
 }
 
 void HostBackend::launch(const LoadedKernel& loaded, const LaunchShape& shape,
@@ -319,12 +292,12 @@ void HostBackend::launch(const LoadedKernel& loaded, const LaunchShape& shape,
     std::vector<std::jthread> others;
     try {
       for (int i = 1; i < count; ++i) {
-        others.emplace_back([&] { run_blocks(launch, queue, fault); });
+        others.emplace_back([&] { run_blocks(launch, queue, fault, false); });
       }
     } catch (const std::system_error&) {
       // No more threads to be had: those there are do it all.
     }
-    run_blocks(launch, queue, fault);
+    run_blocks(launch, queue, fault, true);
   }
   if (fault) {
     throw Error(ErrorKind::driver, "host device: " + kernel.message() + ": " + fault.text());

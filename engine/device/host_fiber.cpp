@@ -52,6 +52,17 @@ std::size_t stride() {
   return kStackBytes + page_bytes();
 }
 
+// To nearest, denormals kept, no traps. The switch itself keeps each side's modes on x86-64 only.
+void set_gpu_modes() {
+#if defined(__x86_64__)
+  constexpr unsigned kSse = 0x1f80;
+  constexpr unsigned short kX87 = 0x037f;
+  asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(kSse), "m"(kX87));
+#else
+  std::fesetenv(FE_DFL_ENV);
+#endif
+}
+
 // --- what the sanitizers are told; nothing without them ------------------------------------------
 
 // Before a switch to the stack given.
@@ -109,16 +120,17 @@ void forget_frames([[maybe_unused]] std::span<std::byte> stack) {
 
 // --- stacks -------------------------------------------------------------------------------------
 
-StackSlab::StackSlab(bool guarded) {
+StackSlab::StackSlab() {
   void* const memory = mmap(nullptr, stride() * kStacks, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   start_ = static_cast<std::byte*>(memory);
   // A stack uses a page or two: a huge page each would be 30 times as much.
   madvise(memory, stride() * kStacks, MADV_NOHUGEPAGE);
-  for (std::size_t i = 0; guarded && i < kStacks; ++i) {
-    // Where the system allows no more mappings the stack just has no guard.
-    if (mprotect(start_ + i * stride(), page_bytes(), PROT_NONE) != 0) break;
+  for (std::size_t i = 0; i < kStacks; ++i) {
+    if (mprotect(start_ + i * stride(), page_bytes(), PROT_NONE) == 0) continue;
+    munmap(memory, stride() * kStacks);
+    throw std::bad_alloc();
   }
 }
 
@@ -140,6 +152,8 @@ struct Fiber::Entry {
     self.owner_ = from.fctx;
     arrive(nullptr, &self.owner_stack_, &self.owner_stack_size_);
     for (;;) {
+      // A new fiber has its maker's modes, a used one those that its last body left.
+      set_gpu_modes();
       self.body_(self.argument_);
       self.suspend();
     }

@@ -1,20 +1,22 @@
 // Fibers: the CUDA threads of the host device. A fiber and its owner switch to each other; switches
-// are announced to AddressSanitizer and ThreadSanitizer. Not thread-safe: one OS thread at a time
+// are announced to AddressSanitizer and ThreadSanitizer. Bodies run in a GPU's floating-point modes,
+// whatever the owner's are. Not thread-safe: one OS thread at a time
 // resumes a fiber, not always the same one.
 #pragma once
 
+#include <cfenv>
 #include <cstddef>
 #include <span>
 
 namespace tilec::host {
 
-// Address space for a few stacks, each above an inaccessible page where `guarded`.
+// Address space for a few stacks, each above an inaccessible page: two mappings a stack.
 class StackSlab {
  public:
   static constexpr int kStacks = 32;
 
-  // Throws std::bad_alloc.
-  explicit StackSlab(bool guarded);
+  // Throws std::bad_alloc, also where the system allows no more mappings.
+  StackSlab();
   ~StackSlab();
   StackSlab(const StackSlab&) = delete;
   StackSlab& operator=(const StackSlab&) = delete;
@@ -23,6 +25,18 @@ class StackSlab {
 
  private:
   std::byte* start_;
+};
+
+// Keeps an OS thread's floating-point modes and flags as they are, whatever fibers do meanwhile.
+class KeptFloatingPoint {
+ public:
+  KeptFloatingPoint() { std::feholdexcept(&environment_); }
+  ~KeptFloatingPoint() { std::fesetenv(&environment_); }
+  KeptFloatingPoint(const KeptFloatingPoint&) = delete;
+  KeptFloatingPoint& operator=(const KeptFloatingPoint&) = delete;
+
+ private:
+  std::fenv_t environment_;
 };
 
 // Runs body(argument), again and again: each time body returns, the fiber suspends itself.

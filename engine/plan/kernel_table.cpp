@@ -21,7 +21,8 @@ KernelRequest request_for(const Choice& choice, const Problem& problem) {
                                       describe(choice.parameters), choice.target.name())},
       .template_name = kernel.name,
       .parameters = choice.parameters,
-      .problem = describe(problem)};
+      .problem = describe(problem),
+      .exact = false};
 }
 
 const cache::EntryPoint& entry_of(const Artifact& artifact, const CompileRequest& request) {
@@ -47,7 +48,8 @@ KernelTable::KernelTable(std::shared_ptr<DeviceBackend> backend, const Options& 
     : backend_(std::move(backend)), logger_(logger), obtainer_(options, std::move(logger)) {}
 
 Ready KernelTable::get(const Choice& choice, const Problem& problem, std::int64_t shared_bytes) {
-  const KernelRequest request = request_for(choice, problem);
+  KernelRequest request = request_for(choice, problem);
+  request.exact = !backend_->can_run();
   const cache::Key key = obtainer_.key(request.compile);
   std::promise<Shared> promise;
   std::shared_future<Shared> future = promise.get_future();

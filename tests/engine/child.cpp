@@ -1,12 +1,15 @@
 // What the engine's tests start as another process. Words on the command line say what to do; a
 // line for each fact goes to standard output. Options come from the environment.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <clocale>
 #include <iostream>
 #include <locale>
+#include <thread>
 
+#include "compile/compiler.h"
 #include "support.h"
 #include "tilec/buffer.h"
 
@@ -114,6 +117,62 @@ int cuda(const Words&) {
   return 0;
 }
 
+// busy: what a GPU that gives no context says, and when.
+int busy(const Words&) {
+  try {
+    const Device device = Device::cuda(0);
+    std::cout << device.name() << "\n";
+    device.allocate(8);
+  } catch (const Error& error) {
+    tell(error);
+  }
+  return 0;
+}
+
+// fork hold=FILE: forks while another thread is opening the driver, which it does until the file is
+// removed.
+int fork_while_opening(const Words& words) {
+  const fs::path hold = words.at("hold");
+  std::thread opening([] { Device::cuda(0); });
+  while (!fs::exists(hold)) std::this_thread::yield();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    try {
+      Device::cuda(0);
+      std::cout << "no error" << std::endl;
+    } catch (const Error& error) {
+      std::cout << "in the child: " << error.what() << std::endl;
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  fs::remove(hold);
+  opening.join();
+  std::cout << "status " << status << ", the parent has " << Device::cuda(0).name() << "\n";
+  return 0;
+}
+
+// compile: a kernel for the host device, by whichever compiler is found.
+int compile(const Words&) {
+  try {
+    const CompileRequest request{
+        .source = {.text = "struct Args {};\n"
+                           "extern \"C\" __global__ void kernel(Args) {}\n",
+                   .entry = "kernel",
+                   .headers = {},
+                   .toolkit_headers = {}},
+        .target = Target::host(),
+        .options = {},
+        .name = "a kernel"};
+    std::cout << "builder=" << host_compiler({})->compile(request).builder << "\n";
+  } catch (const Error& error) {
+    tell(error);
+  }
+  return 0;
+}
+
 // An engine and a plan that die with the program's other static objects.
 int static_objects(const Words& words) try {
   static const Engine engine(device_of(words));
@@ -166,6 +225,9 @@ int main(int argc, char** argv) {
   const Words words = words_of(argc, argv);
   if (command == "plan") return plan(words);
   if (command == "cuda") return cuda(words);
+  if (command == "compile") return compile(words);
+  if (command == "busy") return busy(words);
+  if (command == "fork") return fork_while_opening(words);
   if (command == "static") return static_objects(words);
   if (command == "fault") return fault(words);
   std::cerr << "what is '" << command << "'?\n";

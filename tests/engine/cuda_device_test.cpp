@@ -210,6 +210,58 @@ TEST_SUITE("cpu tsan") {
     CHECK(fake_cuda::end_capture());
   }
 
+  TEST_CASE("cuda device: launched in the capture of a context that it was not loaded in") {
+    const auto kernel = load("elsewhere");
+    for (const bool brought : {true, false}) {
+      CAPTURE(brought);
+      const CUcontext second = fake_cuda::create_context(0);
+      const Stream stream = brought ? stream_of(fake_cuda::create_stream(second)) : special(2);
+      fake_cuda::set_current(brought ? nullptr : second);
+      // Asked for what launching does: this made-up driver breaks captures of default streams.
+      fake_cuda::reset();
+      if (brought) fake_cuda::begin_capture();
+      launch(*kernel, stream);
+      if (brought) CHECK(fake_cuda::end_capture());
+      CHECK(fake_cuda::launches().at(0).context == second);
+      CHECK(fake_cuda::count("cuKernelGetFunction") == 1);
+      launch(*kernel, stream);
+      CHECK(fake_cuda::count("cuKernelGetFunction") == 1);
+    }
+    // Planned where it was loaded for another context: loaded there too, at once.
+    const CUcontext third = fake_cuda::create_context(0);
+    fake_cuda::set_current(third);
+    fake_cuda::reset();
+    CHECK(load("elsewhere") == kernel);
+    CHECK(fake_cuda::count("cuKernelGetFunction") == 1);
+    fake_cuda::set_current(nullptr);
+  }
+
+  TEST_CASE("cuda device: a kernel that can't be loaded in a stream's context is not launched") {
+    const auto kernel = load("refused elsewhere");
+    const Stream stream = fake_cuda::create_stream(fake_cuda::create_context(0));
+    fake_cuda::reset();
+    fake_cuda::fail("cuKernelGetFunction", CUDA_ERROR_OUT_OF_MEMORY);
+    const ThreadState before;
+    const Error error = error_of([&] { launch(*kernel, stream); });
+    CHECK(contains(error.what(), "cuKernelGetFunction failed: CUDA_ERROR_OUT_OF_MEMORY"));
+    CHECK(fake_cuda::launches().empty());
+    CHECK(ThreadState() == before);
+    launch(*kernel, stream);
+    CHECK(fake_cuda::launches().size() == 1);
+    fake_cuda::reset();
+  }
+
+  TEST_CASE("cuda device: different images load side by side") {
+    load("not alone");  // the context is there
+    fake_cuda::let_loads_meet(3);
+    std::vector<std::thread> threads;
+    for (const char* id : {"meeting 1", "meeting 2", "meeting 3"}) {
+      threads.emplace_back([id] { CHECK_NOTHROW(load(id)); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    fake_cuda::let_loads_meet(0);
+  }
+
   TEST_CASE("cuda device: images that the driver rejects, and other failures to load") {
     for (const CUresult result : {CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_IMAGE,
                                   CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_INVALID_PTX}) {
@@ -272,8 +324,16 @@ TEST_SUITE("cpu tsan") {
     CHECK(most() == 200 * 1024);
     CHECK(most(1) == 0);
     launch(*kernel, nullptr, {.shared_bytes = 200 * 1024});
-    const Error error = error_of([] { load("shared", 228 * 1024, 0, "shared"); });
-    CHECK(contains(error.what(), "cuKernelSetAttribute failed: CUDA_ERROR_INVALID_VALUE"));
+    // What it has statically counts, and no 32 bits are too few.
+    for (const std::int64_t bytes : {std::int64_t{227 * 1024}, (std::int64_t{1} << 32) + 64}) {
+      const Error error = error_of([&] { load("shared", bytes, 0, "shared"); });
+      CHECK(error.kind() == ErrorKind::unsupported);
+      CHECK_MESSAGE(contains(error.what(), std::to_string(bytes) +
+                                               " bytes of dynamic and 1024 of static shared "
+                                               "memory a block; cuda:0 (Fake GPU) has 232448"),
+                    error.what());
+    }
+    load("shared", 226 * 1024, 0, "shared");
     launch(*kernel, nullptr, {.shared_bytes = 200 * 1024});
   }
 

@@ -225,7 +225,7 @@ TEST_SUITE("nvrtc") {
     CHECK_MESSAGE(contains(error.what(), "/tilec/broken.cu(3): error"), error.what());
     Options options = options_in(folder / "ptx");
     options.nvrtc.library = *other_nvrtc();
-    const Engine newer(offline("sm_199"), options);
+    const Engine newer(offline("compute_90"), options);
     const PlanInfo info = newer.plan(problem, naive).info();
     CHECK(info.launches[0].target.starts_with("compute_"));
     CHECK(info.launches[0].builder == theirs);

@@ -166,25 +166,33 @@ TEST_SUITE("nvrtc") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;
     const Options options = options_in(folder.path());
-    const Add add = engine_for("sm_199a", options).plan(kProblem, small());
-    CHECK(add.origin() == Origin::compiler);
-    const std::string target = launch_of(add.info()).target;
-    CHECK(target.starts_with("compute_1"));
-    CHECK(add.key() == engine_for(target.c_str(), options).preview(kProblem, small()).key);
+    const auto plan = [&](const std::string& nvrtc) {
+      Environment environment{{"LD_LIBRARY_PATH", TILEC_FAKE_CUDA_DIR},
+                              {"FAKE_CUDA", "sm=199"},
+                              {"TILEC_CACHE_DIR", folder.path().string()}};
+      if (!nvrtc.empty()) environment["TILEC_NVRTC"] = nvrtc;
+      return run({.arguments = {"plan", "device=cuda:0"}, .environment = environment}).output;
+    };
+    const std::string first = plan({});
+    REQUIRE_MESSAGE(contains(first, "origin=compiler"), first);
+    const std::size_t at = first.find("target=compute_1");
+    REQUIRE(at != std::string::npos);
+    const std::string target = first.substr(at + 7, first.find('\n', at) - at - 7);
+    const std::string key = engine_for(target.c_str(), options).preview(kProblem, small()).key;
+    CHECK(contains(first, "key=" + key));
     const cache::Store store({.root = folder.path()});
-    const cache::LookUp found = store.look_up(*cache::Key::parse(add.key()));
+    const cache::LookUp found = store.look_up(*cache::Key::parse(key));
     REQUIRE(found);
     CHECK(found.entry->metadata.kind == "ptx");
     CHECK(found.entry->metadata.target == target);
     CHECK(found.entry->payload.back() == std::byte{0});
 
-    const Add again = engine_for("sm_199a", options).plan(kProblem, small());
-    CHECK(again.origin() == Origin::disk);
-    CHECK(again.key() == add.key());
     // Also where no compiler tells what the highest PTX is.
-    const Add deployed = engine_for("sm_199a", without_nvrtc(options)).plan(kProblem, small());
-    CHECK(deployed.origin() == Origin::disk);
-    CHECK(deployed.key() == add.key());
+    for (const char* nvrtc : {"", "/nowhere/libnvrtc.so"}) {
+      const std::string again = plan(nvrtc);
+      CHECK_MESSAGE(contains(again, "origin=disk"), again);
+      CHECK(contains(again, "key=" + key));
+    }
     // A GPU older than the compiler's oldest can't be served at all.
     const Engine old = engine_for("sm_80", options);
     KernelTemplate any = small_add();

@@ -224,9 +224,8 @@ struct Running {
 
 // Becomes the program; only returns where that fails.
 void become(const Child& child, const std::vector<std::string>& environment) {
-  // It lies beside the test program, wherever both were copied to.
-  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
-  std::vector<std::string> words{(here / "tilec_engine_child").string()};
+  const fs::path program_path = child.program.empty() ? engine_child() : child.program;
+  std::vector<std::string> words{program_path.string()};
   words.insert(words.end(), child.arguments.begin(), child.arguments.end());
   std::vector<char*> arguments, variables;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -282,6 +281,10 @@ Ended end(const Running& running) {
 }
 
 }  // namespace
+
+fs::path engine_child() {
+  return fs::read_symlink("/proc/self/exe").parent_path() / "tilec_engine_child";
+}
 
 Ended run(const Child& child) {
   return end(start(child, -1));

@@ -88,6 +88,12 @@ void reject(const std::string& tag, CUresult result) {
   state().rejected[tag] = result;
 }
 
+void let_loads_meet(int loads) {
+  const std::lock_guard lock(state().mutex);
+  state().loads_to_meet = loads;
+  state().loads_inside = 0;
+}
+
 int loaded_libraries() {
   const std::lock_guard lock(state().mutex);
   return static_cast<int>(state().libraries.size());

@@ -4,7 +4,9 @@
 // finds it first, gets it when it opens libcuda.so.1. Thread-safe.
 //
 // In a child process the variable FAKE_CUDA sets it up: "init=100 devices=0 missing=cuMemAlloc
-// fail=cuDevicePrimaryCtxRetain:2", words separated by blanks, any of them.
+// fail=cuDevicePrimaryCtxRetain:2 sm=199 mode=3 hold_init=/a/file", words separated by blanks, any of
+// them; fail=…:46:1 lets one call succeed before the rest fail; cuInit makes the file and returns
+// when it is gone.
 #pragma once
 
 #include <cuda.h>
@@ -40,7 +42,8 @@ CUstreamCaptureMode capture_mode();
 void set_capture_mode(CUstreamCaptureMode mode);
 
 // While a stream is captured, calls that a thread in another mode than RELAXED must not make fail
-// and break the capture; so does work for the legacy stream, in any mode.
+// and break the capture; so does work for the legacy stream, in any mode, and so does the launch of
+// a kernel in a context that it is not loaded in.
 void begin_capture();
 // True if nothing broke it.
 bool end_capture();
@@ -56,6 +59,10 @@ void set_argument_bytes(std::size_t bytes);
 void fail(const std::string& call, CUresult result, int times = 1, int after = 0);
 // Images that hold `tag` are answered with `result`, until reset().
 void reject(const std::string& tag, CUresult result);
+
+// The next `loads` calls of cuLibraryLoadData return when all of them are inside; after 20 seconds
+// they give up and fail.
+void let_loads_meet(int loads);
 
 int loaded_libraries();
 // What cuKernelSetAttribute allowed the kernel of that name, on the device; 0: never set.

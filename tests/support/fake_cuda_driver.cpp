@@ -1,7 +1,11 @@
 // The made-up driver's entry points.
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 
 #include "tests/support/fake_cuda_state.h"
@@ -73,10 +77,17 @@ void set_up_from_environment(State& s) {
     if (name == "devices") s.devices = std::stoi(value);
     if (name == "missing") s.missing.insert(value);
     if (name == "fail") {
-      const std::size_t colon = value.find(':');
-      s.faults.push_back({value.substr(0, colon),
-                          static_cast<CUresult>(std::stoi(value.substr(colon + 1))), 1 << 30, 0});
+      std::istringstream parts(value);
+      std::string call, result, after;
+      std::getline(parts, call, ':');
+      std::getline(parts, result, ':');
+      std::getline(parts, after);
+      s.faults.push_back({call, static_cast<CUresult>(std::stoi(result)), 1 << 30,
+                          after.empty() ? 0 : std::stoi(after)});
     }
+    if (name == "hold_init") s.hold_init = value;
+    if (name == "sm") s.sm = std::stoi(value);
+    if (name == "mode") s.compute_mode = static_cast<CUcomputemode>(std::stoi(value));
   }
 }
 
@@ -85,6 +96,10 @@ CUresult init(unsigned) {
   const std::lock_guard lock(s.mutex);
   s.calls.emplace_back("cuInit");
   if (!s.initialised) set_up_from_environment(s);
+  if (!s.hold_init.empty()) {
+    std::ofstream(s.hold_init) << "in cuInit";
+    while (access(s.hold_init.c_str(), F_OK) == 0) usleep(1000);
+  }
   s.initialised = s.init_result == CUDA_SUCCESS;
   return s.init_result;
 }
@@ -113,6 +128,7 @@ constexpr ResultName kNames[] = {
     FAKE_CUDA_NAME(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
     FAKE_CUDA_NAME(CUDA_ERROR_NOT_FOUND, "named symbol not found"),
     FAKE_CUDA_NAME(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),
+    FAKE_CUDA_NAME(CUDA_ERROR_DEVICE_UNAVAILABLE, "the device is busy or unavailable"),
     FAKE_CUDA_NAME(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch"),
     FAKE_CUDA_NAME(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                    "operation not permitted while capturing"),
@@ -169,11 +185,15 @@ CUresult device_get_attribute(int* value, CUdevice_attribute which, CUdevice dev
       {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
       {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 3201000},
       {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 6144},
-      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
   };
   const auto found = known.find(which);
+  const int sm = state().sm != 0 ? state().sm : device == 0 ? 90 : 80;
   if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
-    *value = device == 0 ? 9 : 8;
+    *value = sm / 10;
+  } else if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) {
+    *value = sm % 10;
+  } else if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) {
+    *value = state().compute_mode;
   } else if (found != known.end()) {
     *value = found->second;
   } else {
@@ -254,10 +274,22 @@ std::string tag_of(const void* image) {
              : bytes;
 }
 
+// False where the others did not come.
+bool meet_other_loads() {
+  State& s = state();
+  std::unique_lock lock(s.mutex);
+  if (s.loads_inside >= s.loads_to_meet) return true;
+  if (++s.loads_inside == s.loads_to_meet) s.loads_met.notify_all();
+  return s.loads_met.wait_for(lock, std::chrono::seconds(20),
+                              [&] { return s.loads_inside >= s.loads_to_meet; });
+}
+
 CUresult library_load_data(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned,
                            CUlibraryOption*, void**, unsigned) {
+  const bool alone = !meet_other_loads();
   Entered call("cuLibraryLoadData");
   call.unsafe();
+  if (alone) call.fail(CUDA_ERROR_TIMEOUT);
   State& s = state();
   const std::string tag = tag_of(image);
   for (const auto& [part, result] : s.rejected) {
@@ -298,17 +330,18 @@ CUresult kernel_get_function(CUfunction* function, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
-// Every kernel has 48 registers and a kilobyte of static shared memory.
+// Every kernel has 48 registers.
 CUresult kernel_get_attribute(int* value, CUfunction_attribute which, CUkernel, CUdevice) {
   Entered call("cuKernelGetAttribute");
-  *value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 48 : 1024;
+  *value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 48 : kSharedStatic;
   return call.result();
 }
 
 CUresult kernel_set_attribute(CUfunction_attribute which, int value, CUkernel kernel,
                               CUdevice device) {
   Entered call("cuKernelSetAttribute");
-  if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > kSharedAtMost) {
+  if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+      value + kSharedStatic > kSharedAtMost) {
     call.fail(CUDA_ERROR_INVALID_VALUE);
   }
   if (!call.failed()) kernel->max_dynamic_shared[device] = value;
@@ -336,6 +369,11 @@ CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, un
   const CUcontext context = is_default ? top() : stream->context;
   if (!is_loaded(kernel)) call.fail(CUDA_ERROR_INVALID_HANDLE);
   if (call.failed()) return call.result();
+  if (s.capturing && !kernel->loaded.contains(context)) {
+    s.capture_broken = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  kernel->loaded.insert(context);
   const auto allowed = kernel->max_dynamic_shared.find(context->device);
   const int most = allowed == kernel->max_dynamic_shared.end() ? kSharedByDefault : allowed->second;
   const bool empty = grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x * block_y * block_z == 0;

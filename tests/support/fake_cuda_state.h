@@ -1,6 +1,7 @@
 // What the made-up driver holds. Its own two files include this, nobody else.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,7 @@ namespace fake_cuda {
 constexpr int kDevices = 2;
 constexpr int kSharedByDefault = 48 * 1024;
 constexpr int kSharedAtMost = 227 * 1024;
+constexpr int kSharedStatic = 1024;  // of every kernel
 
 struct Fault {
   std::string call;
@@ -54,6 +56,12 @@ struct State {
   std::vector<Fault> faults;
   std::map<std::string, CUresult> rejected;
   std::size_t argument_bytes = 0;
+  std::string hold_init;  // while this file, which it makes, is there, cuInit does not return
+  int sm = 0;             // of every device; 0: 90 and 80
+  CUcomputemode compute_mode = CU_COMPUTEMODE_DEFAULT;
+  // Loads that meet: how many shall be inside at once, and how many came.
+  int loads_to_meet = 0, loads_inside = 0;
+  std::condition_variable loads_met;
   bool capturing = false, capture_broken = false;
 };
 

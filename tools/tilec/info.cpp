@@ -14,23 +14,33 @@
 namespace tilec::command {
 namespace {
 
-Json cuda_json() {
-  Json devices = Json::array();
-  std::string reason;
-  for (int ordinal = 0; reason.empty(); ++ordinal) {
-    try {
-      const Device device = Device::cuda(ordinal);
-      devices.push_back({{"device", fmt::format("cuda:{}", ordinal)},
-                         {"name", device.name()},
-                         {"facts", to_json(device.facts())}});
-    } catch (const Error& error) {
-      // The ordinal after the last one; anything else is worth telling.
-      if (error.kind() == ErrorKind::invalid_argument && ordinal > 0) break;
-      reason = error.what();
-    }
+// One device, without a context on it; or why it can't be told of.
+Json device_json(int ordinal) {
+  Json json{{"device", fmt::format("cuda:{}", ordinal)}};
+  try {
+    const Device device = Device::cuda(ordinal);
+    json["name"] = device.name();
+    json["facts"] = to_json(device.facts());
+    if (!device.note().empty()) json["note"] = device.note();
+  } catch (const Error& error) {
+    json["reason"] = error.what();
   }
-  Json json{{"available", !devices.empty()}, {"devices", devices}};
-  if (!reason.empty()) json["reason"] = reason;
+  return json;
+}
+
+Json cuda_json() {
+  Json json{{"available", false}, {"devices", Json::array()}};
+  try {
+    const int count = Device::cuda_count();
+    for (int ordinal = 0; ordinal < count; ++ordinal) {
+      Json device = device_json(ordinal);
+      if (device.contains("facts")) json["available"] = true;
+      json["devices"].push_back(std::move(device));
+    }
+    if (count == 0) Device::first_cuda();  // says what to do without
+  } catch (const Error& error) {
+    json["reason"] = error.what();
+  }
   return json;
 }
 
@@ -51,7 +61,7 @@ Json nvrtc_json(const Options& options) {
   try {
     const NvrtcFound found = find_nvrtc(options.nvrtc);
     std::vector<std::string> archs;
-    for (const int sm : found.architectures) archs.push_back(fmt::format("sm_{}", sm));
+    for (const Target& target : found.targets()) archs.push_back(target.name());
     return {{"available", true},
             {"path", found.path.string()},
             {"version", fmt::format("{}.{}", found.major, found.minor)},
@@ -127,10 +137,17 @@ std::string default_text(const Json& by_type) {
 std::string devices_text(const Json& json) {
   std::string text;
   for (const Json& device : json["cuda"]["devices"]) {
+    if (device.contains("reason")) {
+      text += fmt::format("cuda          {}: {}\n", device["device"].get<std::string>(),
+                          device["reason"].get<std::string>());
+      continue;
+    }
     const Json& facts = device["facts"];
     text += fmt::format("cuda          {}, {}, {} SMs, {} L2\n", device["name"].get<std::string>(),
                         facts["target"].get<std::string>(), facts["sm_count"].get<int>(),
                         human_bytes(facts["l2_bytes"].get<std::uint64_t>()));
+    if (device.contains("note"))
+      text += "              " + device["note"].get<std::string>() + "\n";
   }
   if (text.empty()) {
     text = fmt::format("cuda          none: {}\n", json["cuda"].value("reason", ""));

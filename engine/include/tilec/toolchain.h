@@ -8,13 +8,20 @@
 
 #include "tilec/error.h"
 #include "tilec/options.h"
+#include "tilec/target.h"
 
 namespace tilec {
 
-struct NvrtcFound {
+struct TILEC_EXPORT NvrtcFound {
   std::filesystem::path path;
   int major = 0, minor = 0;
   std::vector<int> architectures;  // 75, 80, …; the suffixes a and f are not told
+
+  // All that it makes cubins for: sm_75, …, sm_90, sm_90a, ….
+  std::vector<Target> targets() const;
+  // Why it does not compile for the target as it is named, in words; empty where it does. PTX of an
+  // earlier architecture, which a newer GPU is given, is another target.
+  std::string why_not(const Target& target) const;
 };
 
 // Opens NVRTC. Throws Error{unsupported} listing every place that was tried.
