@@ -55,7 +55,7 @@ done
 
 // As a container's first process: a shell that becomes the last of its commands.
 std::vector<std::string> in_container(const std::string& shell) {
-  return {"unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", shell};
+  return {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", shell};
 }
 
 bool has_containers(const Sandbox& sandbox) {
