@@ -184,7 +184,10 @@ void publish_made_up(const Engine& engine, const Problem& problem, const PlanOpt
   metadata.kind = ptx ? "ptx" : "cubin";
   metadata.template_name = preview.template_name;
   metadata.target = preview.target.name();
-  metadata.entries = {{.name = entry, .registers = made_up.registers}};
+  metadata.entries = {{.name = entry,
+                       .registers = made_up.registers,
+                       .static_shared_bytes = made_up.static_shared_bytes,
+                       .max_threads = made_up.max_threads}};
   metadata.builder = made_up.builder;
   const auto published = store.publish(*cache::Key::parse(preview.key), metadata,
                                        ptx ? made_up_ptx(preview.target.sm(), made_up.tag)
@@ -224,9 +227,8 @@ struct Running {
 
 // Becomes the program; only returns where that fails.
 void become(const Child& child, const std::vector<std::string>& environment) {
-  // It lies beside the test program, wherever both were copied to.
-  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
-  std::vector<std::string> words{(here / "tilec_engine_child").string()};
+  const fs::path path = child.program.empty() ? child_program() : child.program;
+  std::vector<std::string> words{path.string()};
   words.insert(words.end(), child.arguments.begin(), child.arguments.end());
   std::vector<char*> arguments, variables;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -282,6 +284,10 @@ Ended end(const Running& running) {
 }
 
 }  // namespace
+
+fs::path child_program() {
+  return fs::read_symlink("/proc/self/exe").parent_path() / "tilec_engine_child";
+}
 
 Ended run(const Child& child) {
   return end(start(child, -1));
