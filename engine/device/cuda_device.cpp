@@ -9,6 +9,7 @@
 #include "device/backend.h"
 #include "device/cuda_context.h"
 #include "device/driver.h"
+#include "fork.h"
 
 namespace tilec {
 namespace {
@@ -268,6 +269,8 @@ std::shared_ptr<DeviceBackend> cuda_backend(int ordinal) {
   static std::mutex& mutex = *new std::mutex;
   static auto& devices = *new std::map<int, std::shared_ptr<DeviceBackend>>;
   refuse_after_fork();
+  if (forked_inside(Library::driver)) throw_forked();
+  const InLibrary here(Library::driver);
   const std::lock_guard lock(mutex);
   std::shared_ptr<DeviceBackend>& device = devices[ordinal];
   if (device == nullptr) device = std::make_shared<CudaDevice>(ordinal);

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <string_view>
 
+#include "fork.h"
+
 namespace tilec {
 namespace {
 
@@ -120,6 +122,8 @@ const Driver& Driver::get() {
     refuse_after_fork();
     return *driver;
   }
+  if (forked_inside(Library::driver)) throw_forked();
+  const InLibrary here(Library::driver);
   const std::lock_guard lock(mutex);
   if (opened.load(std::memory_order_relaxed) == nullptr) {
     opened.store(open_driver().release(), std::memory_order_release);
