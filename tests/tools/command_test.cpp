@@ -294,7 +294,7 @@ TEST_SUITE("cpu") {
     sandbox.set("HOME", home);
     CHECK(path("~/k") == home + "/k\n");
     CHECK(path("~") == home + "\n");
-    CHECK(path("k/l") == (std::filesystem::current_path() / "k/l").string() + "\n");
+    CHECK(path("k/l") == (sandbox.path() / "k/l").string() + "\n");
     for (const char* flag : {"--cache-dir", "--read-only-root", "--bundle", "--trust-shared",
                              "--nvrtc", "--host-compiler", "--dump-dir"}) {
       const Ran ran = sandbox.tilec({"cache", "path", std::string(flag) + "=~someone/k"});
