@@ -101,9 +101,9 @@ int plan(const Words& words) {
 
 // options: what the environment gives, and an engine made with it.
 int options(const Words&) {
+  std::cout << "secure=" << getauxval(AT_SECURE) << std::endl;
   const Options options = Options::from_env();
-  std::cout << "secure=" << getauxval(AT_SECURE) << "\ncache=" << options.cache_dir.string()
-            << "\nmax_bytes=" << options.cache_max_bytes
+  std::cout << "cache=" << options.cache_dir.string() << "\nmax_bytes=" << options.cache_max_bytes
             << "\nnvrtc=" << options.nvrtc.library.string()
             << "\nhost_compiler=" << options.host_compiler.string()
             << "\ndump=" << options.dump_dir.string() << "\nrecord=" << options.record.string()
