@@ -12,9 +12,13 @@ Miss to_miss(Fault fault, const OpenEntry& entry) {
   return Miss{fault.reason, entry.path, std::move(fault.detail), false};
 }
 
+bool is_skipped(const std::string& builder, const LookUpOptions& options) {
+  return std::ranges::find(options.skip_builders, builder) != options.skip_builders.end();
+}
+
 bool serves(const std::string& builder, const LookUpOptions& options) {
-  if (!options.require_builder.empty()) return builder == options.require_builder;
-  return std::ranges::find(options.skip_builders, builder) == options.skip_builders.end();
+  const std::string& required = options.require_builder;
+  return (required.empty() || builder == required) && !is_skipped(builder, options);
 }
 
 using Head = std::variant<Absent, EntryHead, Miss>;
@@ -77,7 +81,7 @@ std::optional<Miss> other_builder(const Source& source, const Key& key,
     const Opened opened = source.open_entry(key, builder);
     const OpenEntry* entry = std::get_if<OpenEntry>(&opened);
     if (!entry) continue;
-    std::string detail = options.require_builder.empty()
+    std::string detail = is_skipped(builder, options)
                              ? "the entry of builder " + builder + " was rejected"
                              : "built by " + builder + ", not " + options.require_builder;
     return Miss{MissReason::other_builder, entry->path, std::move(detail), false};

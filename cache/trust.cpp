@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <list>
 #include <system_error>
 
 namespace tilec::cache {
@@ -73,6 +74,37 @@ bool set_mode_with(int item, mode_t mode, const Change& change) {
   return false;
 }
 
+// Who planted a link decides where it leads. Nothing where each on the way is this user's or root's,
+// and lies where only they can put one.
+std::string distrust_links(const std::filesystem::path& path) {
+  constexpr int most = 40;
+  std::filesystem::path walked = "/";
+  std::list<std::filesystem::path> parts(path.begin(), path.end());
+  for (int links = 0; !parts.empty() && links <= most;) {
+    const std::filesystem::path here = (walked / parts.front()).lexically_normal();
+    parts.pop_front();
+    struct stat info {};
+    if (::lstat(here.c_str(), &info) != 0) return {};  // to be made, or opening it tells
+    if (!S_ISLNK(info.st_mode)) {
+      walked = here;
+      continue;
+    }
+    ++links;
+    struct stat folder {};
+    if (::stat(walked.c_str(), &folder) != 0) return {};
+    if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+      return here.string() + " is a link of user " + std::to_string(info.st_uid);
+    }
+    if (Doubt doubt = distrust_parent(folder, walked.string()); !doubt.fault.empty()) {
+      return std::move(doubt.fault);
+    }
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::read_symlink(here, error);
+    parts.insert(parts.begin(), target.begin(), target.end());
+  }
+  return {};
+}
+
 Descriptor open_part(const Descriptor& parent, const std::string& name, bool create) {
   constexpr int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   Descriptor part(::openat(parent.get(), name.c_str(), flags));
@@ -99,11 +131,13 @@ std::string fault_text(const std::filesystem::path& path, const std::filesystem:
 std::string distrust(const struct stat& info, Trust trust) {
   if (trust == Trust::shared) return {};
   const uid_t user = ::geteuid();
-  if (info.st_uid != user && (trust == Trust::own || info.st_uid != 0)) {
+  const bool output = trust == Trust::output;
+  if (info.st_uid != user && (trust == Trust::own || info.st_uid != 0) &&
+      !(output && is_from_outside(info.st_uid))) {
     return "belongs to user " + std::to_string(info.st_uid) + ", and this process runs as user " +
            std::to_string(user);
   }
-  if (writable_by_others(info)) {
+  if (writable_by_others(info) && !(output && (info.st_mode & S_ISVTX) != 0)) {
     return "may be written to by others (mode " + mode_text(info.st_mode) + ")";
   }
   return {};
@@ -132,6 +166,9 @@ OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool cr
   OpenedFolder out;
   std::error_code error;
   out.path = std::filesystem::absolute(path, error);
+  if (!error && trust == Trust::output) out.fault = distrust_links(out.path);
+  out.untrusted = !out.fault.empty();
+  if (out.untrusted) return out;
   if (!error) out.path = std::filesystem::weakly_canonical(out.path, error);
   if (error) {
     out.fault = "its path can't be followed: " + error.message();

@@ -17,6 +17,7 @@ enum class Trust {
   own,        // belongs to the effective user
   read_only,  // belongs to the effective user or root
   shared,     // whoever: the user has named it
+  output,     // as its parents: also sticky; links on the way must be such a user's, too
 };
 
 struct OpenedFolder {

@@ -120,6 +120,11 @@ Target Target::host() {
   return target;
 }
 
+Target Target::ptx() const {
+  return kind_ == Kind::sm ? parse("compute_" + name_.substr(std::string_view("sm_").size()))
+                           : *this;
+}
+
 Target Target::plain() const {
   if (suffix_ == '\0') return *this;
   Target target = *this;

@@ -4,27 +4,25 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string_view>
+#include <span>
+#include <stdexcept>
+
+#include "tilec/user_file.h"
 
 namespace tilec {
 namespace {
 
-void write(const std::filesystem::path& file, const char* bytes, std::size_t size) {
-  std::filesystem::create_directories(file.parent_path());
-  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
-  stream.write(bytes, static_cast<std::streamsize>(size));
-  stream.flush();
-  if (!stream) throw std::runtime_error("can't write " + file.string());
+void write(const std::filesystem::path& file, std::span<const std::byte> bytes) {
+  const std::string problem = cache::replace_file(file, bytes);
+  if (!problem.empty()) throw std::runtime_error(problem);
 }
 
-void write(const std::filesystem::path& file, const std::vector<std::byte>& bytes) {
-  write(file, reinterpret_cast<const char*>(bytes.data()), bytes.size());
+void write(const std::filesystem::path& file, const std::string& text) {
+  write(file, std::as_bytes(std::span(text)));
 }
 
 CompileRequest as_ptx(CompileRequest request) {
-  constexpr std::string_view kSm = "sm_";  // the suffix, as in sm_90a, is kept
-  request.target = Target::parse("compute_" + request.target.name().substr(kSm.size()));
+  request.target = request.target.ptx();
   return request;
 }
 
@@ -39,10 +37,9 @@ std::string dump_kernel(const std::filesystem::path& folder, const std::string& 
                         const CompileRequest& request, const Artifact& artifact,
                         const Compiler& compiler) {
   try {
-    write(folder / (key + ".cu"), request.source.text.data(), request.source.text.size());
+    write(folder / (key + ".cu"), request.source.text);
     for (const Header& header : request.source.headers) {
-      if (stays_inside(header.name))
-        write(folder / header.name, header.text.data(), header.text.size());
+      if (stays_inside(header.name)) write(folder / header.name, header.text);
     }
     const std::string extension = artifact.kind == "host" ? "so" : artifact.kind;
     write(folder / (key + "." + extension), artifact.image);
@@ -51,8 +48,10 @@ std::string dump_kernel(const std::filesystem::path& folder, const std::string& 
     }
     return {};
   } catch (const std::exception& error) {
-    return fmt::format("{} is not wholly dumped into {}: {}", request.name, folder.string(),
-                       error.what());
+    return fmt::format(
+        "{} is not wholly dumped into {}: {}. Another folder can be "
+        "named in TILEC_DUMP_DIR or Options::dump_dir",
+        request.name, folder.string(), error.what());
   }
 }
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "compile/dump.h"
+#include "compile/fork_aware.h"
 
 namespace tilec {
 namespace {
@@ -66,7 +68,7 @@ Obtainer::Obtainer(const Options& options, std::shared_ptr<spdlog::logger> logge
     : options_(options),
       logger_(std::move(logger)),
       store_(store_options(options)),
-      nvrtc_(nvrtc_compiler(options.nvrtc)) {
+      nvrtc_(fork_aware(nvrtc_compiler(options.nvrtc))) {
   for (const std::string& problem : store_.problems()) logger_->warn("{}", problem);
 }
 
@@ -81,32 +83,32 @@ cache::Key Obtainer::key(const CompileRequest& request) const {
   return tilec::key(request, compiler(request.target));
 }
 
-Obtained Obtainer::obtain(const KernelRequest& request, const Rejected& rejected) const {
+Obtained Obtainer::obtain(const KernelRequest& request, Tried& tried) const {
   Obtained obtained = [&] {
     if (options_.cache_policy != CachePolicy::refresh) {
-      if (auto hit = look_up(request, rejected)) return std::move(*hit);
+      if (auto hit = look_up(request, tried)) return std::move(*hit);
     }
     if (options_.cache_policy == CachePolicy::must_hit) {
-      if (auto hit = look_up_stand_in(request, rejected)) return std::move(*hit);
+      if (auto hit = look_up_stand_in(request, tried)) return std::move(*hit);
       throw_cache_miss(request);
     }
-    return build(request, rejected);
+    return build(request, tried);
   }();
   if (!options_.dump_dir.empty()) dump(request, obtained);
   return obtained;
 }
 
-std::optional<Obtained> Obtainer::look_up(const KernelRequest& request, const Rejected& rejected,
+std::optional<Obtained> Obtainer::look_up(const KernelRequest& request, Tried& tried,
                                           Look look) const {
   const auto start = Clock::now();
   const cache::Key key = this->key(request.compile);
   cache::LookUpOptions wanted{
       .require_builder = options_.require_builder, .skip_builders = {}, .target = {}};
-  for (const auto& [of_key, builder] : rejected) {
+  for (const auto& [of_key, builder] : tried.rejected) {
     if (of_key == key) wanted.skip_builders.push_back(builder);
   }
   cache::LookUp found = store_.look_up(key, wanted);
-  note_misses(found.misses, look);
+  note_misses(found.misses, tried, look);
   const std::lock_guard lock(mutex_);
   stats_.lookup_seconds += seconds_since(start);
   if (!found) return std::nullopt;
@@ -126,14 +128,14 @@ std::optional<Obtained> Obtainer::look_up(const KernelRequest& request, const Re
 }
 
 std::optional<Obtained> Obtainer::look_up_stand_in(const KernelRequest& request,
-                                                   const Rejected& rejected) const {
+                                                   Tried& tried) const {
   for (const Target& target : request.compile.target.stand_ins()) {
-    if (auto hit = look_up(retargeted(request, target), rejected, Look::again)) return hit;
+    if (auto hit = look_up(retargeted(request, target), tried, Look::again)) return hit;
   }
   return std::nullopt;
 }
 
-Obtained Obtainer::build(const KernelRequest& request, const Rejected& rejected) const {
+Obtained Obtainer::build(const KernelRequest& request, Tried& tried) const {
   const bool may_look = options_.cache_policy == CachePolicy::normal;
   Target target = request.compile.target;
   try {
@@ -141,7 +143,7 @@ Obtained Obtainer::build(const KernelRequest& request, const Rejected& rejected)
     if (!request.exact) target = nearest;  // else the compiler itself says that it can't
   } catch (const Error&) {
     // No compiler here: code for an older target may still be in the cache.
-    if (auto hit = may_look ? look_up_stand_in(request, rejected) : std::nullopt) {
+    if (auto hit = may_look ? look_up_stand_in(request, tried) : std::nullopt) {
       return std::move(*hit);
     }
     throw;
@@ -153,7 +155,7 @@ Obtained Obtainer::build(const KernelRequest& request, const Rejected& rejected)
     lock = store_.lock(key, options_.build_wait);
     if (!lock.held()) logger_->debug("building without a lock: {}", lock.why_not());
     // Another process may have built it since the first look.
-    if (auto hit = look_up(here, rejected, Look::again)) return std::move(*hit);
+    if (auto hit = look_up(here, tried, Look::again)) return std::move(*hit);
   }
   Obtained obtained{.key = key,
                     .target = target,
@@ -209,7 +211,12 @@ void Obtainer::dump(const KernelRequest& request, const Obtained& obtained) cons
   const CompileRequest here = retargeted(request, obtained.target).compile;
   const std::string problem = dump_kernel(options_.dump_dir, obtained.key.hex(), here,
                                           obtained.artifact, compiler(obtained.target));
-  if (!problem.empty()) logger_->warn("{}", problem);
+  if (problem.empty()) return;
+  const bool first = [&] {
+    const std::lock_guard lock(mutex_);
+    return !std::exchange(dump_warned_, true);
+  }();
+  logger_->log(first ? spdlog::level::warn : spdlog::level::debug, "{}", problem);
 }
 
 // Only a compile tells which build of the compiler is at hand.
@@ -217,18 +224,19 @@ void Obtainer::expect_builder(const CompileRequest& request, const Artifact& art
   const std::string& wanted = options_.require_builder;
   if (wanted.empty() || wanted == artifact.builder) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("the cache has no {} built by {}, which the options require, and the "
+              fmt::format("the cache serves no {} built by {}, which the options require, and the "
                           "compiler here is {}",
                           request.name, wanted, artifact.builder));
 }
 
-void Obtainer::note_misses(const std::vector<cache::Miss>& misses, Look look) const {
+void Obtainer::note_misses(const std::vector<cache::Miss>& misses, Tried& tried, Look look) const {
   using enum cache::MissReason;
   const std::lock_guard lock(mutex_);
   for (const cache::Miss& miss : misses) {
     const bool usual =
         miss.reason == never_built || miss.reason == no_root || miss.reason == other_builder;
     if (usual && look == Look::again) continue;
+    if (!tried.noted.emplace(miss.path.string(), miss.reason).second) continue;
     ++stats_.misses[std::string(cache::to_string(miss.reason))];
     if (usual) continue;
     logger_->warn("cache entry {} is not used ({}): {}{}", miss.path.string(),

@@ -4,7 +4,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compile/compiler.h"
@@ -24,8 +26,13 @@ struct KernelRequest {
   bool exact = false;   // compiled for the target as named or not at all: it is to be kept, not run
 };
 
-// Cached images that the driver would not take: by key and builder.
-using Rejected = std::vector<std::pair<cache::Key, std::string>>;
+// What one search for a kernel has met so far.
+struct Tried {
+  // Images that the driver would not take: by key and builder.
+  std::set<std::pair<cache::Key, std::string>> rejected;
+  // Files that don't serve, and why: told once, however often they are come across.
+  std::set<std::pair<std::string, cache::MissReason>> noted;
+};
 
 struct Obtained {
   cache::Key key;
@@ -46,7 +53,8 @@ class Obtainer {
   cache::Key key(const CompileRequest& request) const;
   // Throws Error{cache_miss} where compiling is forbidden, Error{unsupported} where the compiler is
   // not the builder that the options require, else as Compiler::compile.
-  Obtained obtain(const KernelRequest& request, const Rejected& rejected) const;
+  // Never what `tried` lists as rejected, unless it has just been compiled.
+  Obtained obtain(const KernelRequest& request, Tried& tried) const;
 
   Stats stats() const;
   std::vector<std::string> cache_problems() const { return store_.problems(); }
@@ -54,16 +62,15 @@ class Obtainer {
  private:
   const Compiler& compiler(const Target& target) const;
   enum class Look { first, again };  // again: what was missing is still no news
-  std::optional<Obtained> look_up(const KernelRequest& request, const Rejected& rejected,
+  std::optional<Obtained> look_up(const KernelRequest& request, Tried& tried,
                                   Look look = Look::first) const;
-  std::optional<Obtained> look_up_stand_in(const KernelRequest& request,
-                                           const Rejected& rejected) const;
-  Obtained build(const KernelRequest& request, const Rejected& rejected) const;
+  std::optional<Obtained> look_up_stand_in(const KernelRequest& request, Tried& tried) const;
+  Obtained build(const KernelRequest& request, Tried& tried) const;
   Artifact compile(const CompileRequest& request) const;
   void publish(const cache::Key& key, const KernelRequest& request, const Artifact& artifact) const;
   void dump(const KernelRequest& request, const Obtained& obtained) const;
   void expect_builder(const CompileRequest& request, const Artifact& artifact) const;
-  void note_misses(const std::vector<cache::Miss>& misses, Look look) const;
+  void note_misses(const std::vector<cache::Miss>& misses, Tried& tried, Look look) const;
   [[noreturn]] void throw_cache_miss(const KernelRequest& request) const;
 
   Options options_;
@@ -73,6 +80,7 @@ class Obtainer {
   mutable std::mutex mutex_;  // of the members below
   mutable std::unique_ptr<Compiler> host_;
   mutable Stats stats_;
+  mutable bool dump_warned_ = false;
 };
 
 }  // namespace tilec

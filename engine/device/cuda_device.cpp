@@ -11,6 +11,7 @@
 #include "device/cuda_context.h"
 #include "device/cuda_kernel.h"
 #include "device/driver.h"
+#include "fork.h"
 
 namespace tilec {
 namespace {
@@ -149,7 +150,7 @@ class CudaDevice final : public DeviceBackend {
   }
 
   void release(void* pointer) noexcept override {
-    if (pointer == nullptr || forked_after_driver) return;
+    if (pointer == nullptr || forked_inside(Library::driver)) return;
     try {
       const RelaxedCapture relaxed(driver_);
       const ContextScope scope(driver_, device_, primary(), nullptr);

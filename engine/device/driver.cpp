@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "device/driver_advice.h"
+#include "fork.h"
 
 namespace tilec {
 namespace {
@@ -115,25 +116,7 @@ std::unique_ptr<Driver> open_driver() {
 
 // Never destroyed: destructors of static objects may still need the driver.
 constinit std::mutex opening_mutex;
-constinit std::atomic<int> threads_opening{0};
 constinit std::atomic<const Driver*> opened{nullptr};
-
-// From the program's start on, so that no fork comes before it. A child is told by it before it
-// could wait for a lock that a thread of its parent's holds.
-[[maybe_unused]] const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
-  if (threads_opening.load() > 0 || opened.load() != nullptr) {
-    forked_after_driver.store(true, std::memory_order_relaxed);
-  }
-});
-
-// Counts this thread among those that may hold the lock.
-class Opening {
- public:
-  Opening() { ++threads_opening; }
-  ~Opening() { --threads_opening; }
-  Opening(const Opening&) = delete;
-  Opening& operator=(const Opening&) = delete;
-};
 
 }  // namespace
 
@@ -172,10 +155,11 @@ void* open_driver_library(std::span<const char* const> places) {
 const Driver& Driver::get() {
   refuse_after_fork();
   if (const Driver* driver = opened.load(std::memory_order_acquire)) return *driver;
-  const Opening counted;
+  const InLibrary opening(Library::driver);
   const std::lock_guard lock(opening_mutex);
   if (opened.load(std::memory_order_relaxed) == nullptr) {
     opened.store(open_driver().release(), std::memory_order_release);
+    static_cast<void>(new InLibrary(Library::driver));  // for good: no later child can use it
   }
   return *opened.load(std::memory_order_relaxed);
 }

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "fork.h"
 #include "tilec/error.h"
 
 namespace tilec {
@@ -67,12 +68,11 @@ class Driver {
 // driver can't be initialised, its name for that and what to do; where there is none, every place.
 void* open_driver_library(std::span<const char* const> places);
 
-// True in a child forked when the driver was open, or being opened: CUDA does not work there.
-inline std::atomic<bool> forked_after_driver{false};
 [[noreturn]] void throw_forked();
-// Throws Error{driver}, saying so.
+// Throws Error{driver} in a child forked when the driver was open, or being opened: CUDA does not
+// work there.
 inline void refuse_after_fork() {
-  if (forked_after_driver.load(std::memory_order_relaxed)) [[unlikely]]
+  if (forked_inside(Library::driver)) [[unlikely]]
     throw_forked();
 }
 

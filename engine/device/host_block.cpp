@@ -161,7 +161,7 @@ bool BlockRunner::complete_exchange(Warp& warp, int first, unsigned mask) {
 void BlockRunner::prepare(const Launch& launch) {
   launch_ = &launch;
   const std::array<int, 3>& extent = launch.shape.block;
-  count_ = launch.shape.threads();
+  count_ = static_cast<int>(launch.shape.threads());
   add_threads();
   for (int i = 0; i < count_; ++i) {
     Thread& thread = threads_[static_cast<std::size_t>(i)];

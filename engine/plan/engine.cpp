@@ -1,21 +1,27 @@
 // Engine: composes select, the kernel table and the memo of plans into `plan`.
 #include "tilec/engine.h"
 
+#include <spdlog/fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
+#include <filesystem>
 
+#include "fork.h"
+#include "plan/launch_limits.h"
 #include "plan/log.h"
 #include "plan/memo.h"
 #include "plan/plan_state.h"
 #include "plan/record.h"
 #include "plan/select.h"
+#include "plan/template_options.h"
 #include "plan/translate.h"
 
 namespace tilec {
 namespace {
+
+namespace fs = std::filesystem;
 
 Templates shipped_templates() {
   Templates templates;
@@ -67,36 +73,12 @@ LaunchInfo launch_info(const Choice& choice, const Kernel& kernel, const LaunchS
                   .target = kernel.target,
                   .compile_seconds = kernel.compile_seconds};
   if (!backend.is_host()) {
-    const int blocks = resident_blocks(facts, shape.threads(), info.registers,
+    const auto threads = static_cast<int>(shape.threads());
+    const int blocks = resident_blocks(facts, threads, info.registers,
                                        shape.shared_bytes + info.static_shared_bytes);
-    info.occupancy = static_cast<double>(blocks) * shape.threads() / facts.threads_sm;
+    info.occupancy = static_cast<double>(blocks) * threads / facts.threads_sm;
   }
   return info;
-}
-
-void expect_launchable(const Choice& choice, const LaunchShape& shape, const DeviceFacts& facts) {
-  const std::string kernel = fmt::format("{} {}", choice.kernel->name, describe(choice.parameters));
-  const auto& [width, height, depth] = shape.block;
-  if (std::min({width, height, depth}) < 1 || shape.threads() > 1024 || depth > 64) {
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("{} would need blocks of {}×{}×{} threads; CUDA's limit is 1024 in all, "
-                    "64 of them in z",
-                    kernel, width, height, depth));
-  }
-  const bool host = choice.target.kind() == Target::Kind::host;
-  const std::int64_t most = host ? choice.target.max_shared_bytes() : facts.shared_bytes_block;
-  if (shape.shared_bytes > most) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{} would need {} bytes of shared memory a block; the device has {}",
-                            kernel, shape.shared_bytes, most));
-  }
-  const auto& [x, y, z] = shape.grid;
-  if (x <= 0x7fffffff && y <= 65535 && z <= 65535) return;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("{} would need a grid of {}×{}×{} blocks; CUDA's limit is "
-                          "2147483647×65535×65535. Larger tiles need fewer blocks",
-                          kernel, x, y, z));
 }
 
 DType scalar_type(const Problem& problem, const Parameters& parameters) {
@@ -127,21 +109,54 @@ std::shared_ptr<PlanState> new_state(const Problem& problem,
   return state;
 }
 
+Options resolved(Options options) {
+  const auto resolve = [](fs::path& path, std::string_view what) {
+    path = resolved_path(path, what);
+  };
+  const auto resolve_all = [&](std::vector<fs::path>& paths, std::string_view what) {
+    for (fs::path& path : paths) resolve(path, what);
+  };
+  resolve(options.cache_dir, "Options::cache_dir");
+  resolve_all(options.read_only_roots, "Options::read_only_roots");
+  resolve_all(options.bundle_files, "Options::bundle_files");
+  resolve_all(options.trust_shared, "Options::trust_shared");
+  options.nvrtc.library = resolved_program(options.nvrtc.library, "Options::nvrtc.library");
+  resolve_all(options.nvrtc.toolkits, "Options::nvrtc.toolkits");
+  options.host_compiler = resolved_program(options.host_compiler, "Options::host_compiler");
+  resolve(options.dump_dir, "Options::dump_dir");
+  resolve(options.record, "Options::record");
+  return options;
+}
+
+// Whether the next choice may serve where this one does not.
+bool is_about_choice(const Error& error) {
+  return error.kind() == ErrorKind::unsupported || error.kind() == ErrorKind::cache_miss ||
+         dynamic_cast<const ImageRejected*>(&error) != nullptr;
+}
+
 }  // namespace
 
 struct Engine::State {
   State(Device on, Options with)
       : device(std::move(on)),
-        options(std::move(with)),
+        options(resolved(std::move(with))),
         logger(logger_of(options)),
         recorder(options.record, logger),
         kernels(device.backend(), options, logger),
-        templates(std::make_shared<const Templates>(shipped_templates())) {}
+        templates(std::make_shared<const Templates>(shipped_templates())) {
+    if (options.ignored_variables.empty()) return;
+    logger->warn("this program is set-user-id, and does not look at {}",
+                 fmt::join(options.ignored_variables, ", "));
+  }
+
+  bool is_parents() const { return fork_generation() != born; }
 
   template <class P>
   Made plan(Memo<P>& memo, const P& problem, const PlanOptions& plan_options);
   Made make(const Problem& problem, const PlanOptions& plan_options, const Templates& templates);
   Made make(const Problem& problem, const Choice& choice);
+  void log_passed_over(const std::vector<Choice>& choices, const std::vector<Error>& failures,
+                       const Choice& taken) const;
   Choice first_choice(const Problem& problem, const PlanOptions& plan_options) const {
     return select(problem, plan_options, device.target(), *current_templates()).front();
   }
@@ -150,6 +165,7 @@ struct Engine::State {
     return templates;
   }
 
+  const std::uint64_t born = fork_generation();
   const Device device;
   const Options options;
   const std::shared_ptr<spdlog::logger> logger;
@@ -180,25 +196,42 @@ Made Engine::State::make(const Problem& problem, const PlanOptions& plan_options
                          const Templates& from) {
   const std::vector<Choice> choices = select(problem, plan_options, device.target(), from);
   recorder.add(problem, plan_options);
-  if (options.cache_policy != CachePolicy::must_hit) return make(problem, choices.front());
-  // Where nothing may be compiled, the best that is present is the choice.
-  std::exception_ptr miss;
+  std::vector<Error> failures;
   for (const Choice& choice : choices) {
     try {
-      return make(problem, choice);
+      Made made = make(problem, choice);
+      log_passed_over(choices, failures, choice);
+      return made;
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::cache_miss) throw;
-      if (miss == nullptr) miss = std::current_exception();
+      if (choices.size() == 1 || !is_about_choice(error)) throw;
+      failures.push_back(error);
     }
   }
-  std::rethrow_exception(miss);
+  const Error& first = failures.front();
+  const std::size_t others = choices.size() - 1;
+  throw Error(first.kind(),
+              fmt::format("{} ({} other choice{} tried, and {} not serve either)", first.what(),
+                          others, others == 1 ? " was" : "s were", others == 1 ? "does" : "do"),
+              first.log());
+}
+
+void Engine::State::log_passed_over(const std::vector<Choice>& choices,
+                                    const std::vector<Error>& failures, const Choice& taken) const {
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    // To take what is present is what must_hit is for; anything else is worth a look.
+    const bool usual = failures[i].kind() == ErrorKind::cache_miss;
+    logger->log(usual ? spdlog::level::debug : spdlog::level::warn,
+                "{} {} is used in place of {} {}: {}", taken.kernel->name,
+                describe(taken.parameters), choices[i].kernel->name,
+                describe(choices[i].parameters), failures[i].what());
+  }
 }
 
 Made Engine::State::make(const Problem& problem, const Choice& choice) {
   const LaunchShape shape =
       translated([&] { return choice.kernel->launch(problem, choice.parameters); });
   expect_launchable(choice, shape, device.facts());
-  Ready ready = kernels.get(choice, problem, shape.shared_bytes);
+  Ready ready = kernels.get(choice, problem, shape);
   auto state = new_state(problem, device.backend());
   state->scalar = scalar_type(problem, choice.parameters);
   LaunchInfo info = launch_info(choice, *ready.kernel, shape, *device.backend());
@@ -209,8 +242,22 @@ Made Engine::State::make(const Problem& problem, const Choice& choice) {
 Engine::Engine() : Engine(Device::first_cuda()) {}
 Engine::Engine(Device device) : Engine(std::move(device), Options::from_env()) {}
 Engine::Engine(Device device, Options options)
-    : state_(std::make_unique<State>(std::move(device), std::move(options))) {}
+    : state_(new State(std::move(device), std::move(options))) {}
 Engine::~Engine() = default;
+
+// In a forked child the parent's engine stays as the fork found it, locks and all.
+void Engine::Release::operator()(State* state) const {
+  if (!state->is_parents()) delete state;
+}
+
+Engine::State& Engine::state() const {
+  if (!state_->is_parents()) [[likely]]
+    return *state_;
+  throw Error(ErrorKind::driver,
+              "this Engine was made before this process was forked, and belongs to the parent; "
+              "make a new Engine in the child, or exec");
+}
+
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
@@ -219,40 +266,44 @@ Gemm Engine::plan(std::int64_t M, std::int64_t N, std::int64_t K) const {
 }
 
 Gemm Engine::plan(const GemmProblem& problem, const PlanOptions& options) const {
-  auto [state, origin] = state_->plan(state_->gemms, problem, options);
-  return Gemm(std::move(state), origin);
+  State& here = state();
+  auto [made, origin] = here.plan(here.gemms, problem, options);
+  return Gemm(std::move(made), origin);
 }
 
 Add Engine::plan(const AddProblem& problem, const PlanOptions& options) const {
-  auto [state, origin] = state_->plan(state_->adds, problem, options);
-  return Add(std::move(state), origin);
+  State& here = state();
+  auto [made, origin] = here.plan(here.adds, problem, options);
+  return Add(std::move(made), origin);
 }
 
 void Engine::register_template(KernelTemplate kernel) const {
+  State& here = state();
   translated([&] { check(kernel); });
+  expect_seen_by_key(kernel);
   auto added = std::make_shared<const KernelTemplate>(std::move(kernel));
   {
-    const std::lock_guard lock(state_->templates_mutex);
-    auto all = std::make_shared<Templates>(*state_->templates);
+    const std::lock_guard lock(here.templates_mutex);
+    auto all = std::make_shared<Templates>(*here.templates);
     std::erase_if(*all, [&](const auto& other) { return other->name == added->name; });
     all->push_back(std::move(added));
-    state_->templates = std::move(all);
+    here.templates = std::move(all);
   }
   // Plans by name would go on serving the template that was replaced.
-  state_->gemms.clear();
-  state_->adds.clear();
+  here.gemms.clear();
+  here.adds.clear();
 }
 
 std::vector<KernelTemplate> Engine::templates() const {
   std::vector<KernelTemplate> list;
-  for (const auto& kernel : *state_->current_templates()) list.push_back(*kernel);
+  for (const auto& kernel : *state().current_templates()) list.push_back(*kernel);
   return list;
 }
 
 std::vector<SelectableKernel> Engine::selectable() const {
   std::vector<SelectableKernel> list;
   for (const Choice& choice :
-       tilec::selectable(state_->device.target(), *state_->current_templates())) {
+       tilec::selectable(state().device.target(), *state().current_templates())) {
     SelectableKernel kernel{choice.kernel->name, choice.T, choice.parameters};
     if (std::find(list.begin(), list.end(), kernel) == list.end())
       list.push_back(std::move(kernel));
@@ -262,17 +313,17 @@ std::vector<SelectableKernel> Engine::selectable() const {
 
 KernelPreview Engine::preview(const Problem& problem, const PlanOptions& options) const {
   const Problem whole = checked(problem);
-  const Choice choice = state_->first_choice(whole, options);
+  const Choice choice = state().first_choice(whole, options);
   return {.operation = choice.kernel->operation,
           .template_name = choice.kernel->name,
           .T = choice.T,
           .parameters = choice.parameters,
           .target = choice.target,
-          .key = state_->kernels.key(choice, whole).hex()};
+          .key = state().kernels.key(choice, whole).hex()};
 }
 
 Source Engine::source(const Problem& problem, const PlanOptions& options) const {
-  const Choice choice = state_->first_choice(checked(problem), options);
+  const Choice choice = state().first_choice(checked(problem), options);
   return translated([&] { return render(*choice.kernel, choice.T, choice.parameters); });
 }
 
@@ -284,20 +335,20 @@ const Options& Engine::options() const {
 }
 
 Stats Engine::stats() const {
-  Stats stats = state_->kernels.obtainer().stats();
-  stats.memory_hits = state_->memory_hits.load(std::memory_order_relaxed);
+  Stats stats = state().kernels.obtainer().stats();
+  stats.memory_hits = state().memory_hits.load(std::memory_order_relaxed);
   return stats;
 }
 
 std::vector<std::string> Engine::cache_problems() const {
-  return state_->kernels.obtainer().cache_problems();
+  return state().kernels.obtainer().cache_problems();
 }
 
 void Engine::trim() const {
-  state_->gemms.clear();
-  state_->adds.clear();
-  state_->kernels.clear();
-  state_->device.backend()->trim();
+  state().gemms.clear();
+  state().adds.clear();
+  state().kernels.clear();
+  state().device.backend()->trim();
 }
 
 }  // namespace tilec

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "plan/launch_limits.h"
 #include "plan/translate.h"
 
 namespace tilec {
@@ -47,7 +48,7 @@ KernelTable::KernelTable(std::shared_ptr<DeviceBackend> backend, const Options& 
                          std::shared_ptr<spdlog::logger> logger)
     : backend_(std::move(backend)), logger_(logger), obtainer_(options, std::move(logger)) {}
 
-Ready KernelTable::get(const Choice& choice, const Problem& problem, std::int64_t shared_bytes) {
+Ready KernelTable::get(const Choice& choice, const Problem& problem, const LaunchShape& shape) {
   KernelRequest request = request_for(choice, problem);
   request.exact = !backend_->can_run();
   const cache::Key key = obtainer_.key(request.compile);
@@ -60,56 +61,77 @@ Ready KernelTable::get(const Choice& choice, const Problem& problem, std::int64_
     future = place->second;
     ours = inserted;
   }
-  if (!ours) {
-    const bool ready = is_ready(future);
-    const Shared kernel = future.get();
-    if (kernel->loaded != nullptr && shared_bytes > kernel->shared_bytes) {
-      // Loaded already: no bytes are needed to make it ready for more shared memory.
-      backend_->load({.id = kernel->image_id,
-                      .entry = kernel->entry.name,
-                      .message = request.compile.name,
-                      .bytes = {}},
-                     shared_bytes);
-    }
-    return {kernel, ready ? Origin::memory : kernel->origin};
-  }
-  try {
-    const Shared kernel = prepare(request, shared_bytes);
-    promise.set_value(kernel);
-    return {kernel, kernel->origin};
-  } catch (...) {
-    {
-      const std::lock_guard lock(mutex_);
-      kernels_.erase(key);
-    }
-    promise.set_exception(std::current_exception());
-    throw;
-  }
-}
-
-KernelTable::Shared KernelTable::prepare(const KernelRequest& request, std::int64_t shared_bytes) {
-  Rejected rejected;
-  for (;;) {
-    const Obtained obtained = obtainer_.obtain(request, rejected);
+  const bool in_memory = !ours && is_ready(future);
+  if (ours) {
     try {
-      return load(request, obtained, shared_bytes);
+      promise.set_value(prepare(request));
+    } catch (...) {
+      {
+        const std::lock_guard lock(mutex_);
+        kernels_.erase(key);
+      }
+      promise.set_exception(std::current_exception());
+    }
+  }
+  const Shared kernel = future.get();
+  // Of this shape alone: others who wait for the same kernel may launch it otherwise.
+  make_ready(*kernel, shape, request.compile.name);
+  return {kernel, in_memory ? Origin::memory : kernel->origin};
+}
+
+// Each turn rejects another image, and there are only so many; what was just compiled here has no
+// better version but its PTX.
+KernelTable::Shared KernelTable::prepare(const KernelRequest& request) {
+  Tried tried;
+  std::string rejection;
+  for (;;) {
+    const Obtained obtained = obtain(request, tried, rejection);
+    try {
+      return load(request, obtained);
     } catch (const ImageRejected& error) {
-      // What was just compiled here has no better version; a cached one may.
-      if (obtained.origin == Origin::compiler) throw;
-      logger_->warn("{}; trying another", error.what());
-      rejected.push_back({obtained.key, obtained.artifact.builder});
+      const bool is_new = tried.rejected.emplace(obtained.key, obtained.artifact.builder).second;
+      if (obtained.origin == Origin::compiler) {
+        if (obtained.artifact.kind == "cubin") return load_ptx_instead(request, tried, error);
+        throw;
+      }
+      if (!is_new) throw;
+      rejection = error.what();
+      logger_->warn("{}; trying another", rejection);
     }
   }
 }
 
-KernelTable::Shared KernelTable::load(const KernelRequest& request, const Obtained& obtained,
-                                      std::int64_t shared_bytes) {
+// As the obtainer's; an error tells of the image that the cache had, too.
+Obtained KernelTable::obtain(const KernelRequest& request, Tried& tried,
+                             const std::string& rejection) const {
+  try {
+    return obtainer_.obtain(request, tried);
+  } catch (const Error& error) {
+    if (rejection.empty()) throw;
+    throw Error(error.kind(),
+                fmt::format("{}. What the cache has is of no use: {}", error.what(), rejection),
+                error.log());
+  }
+}
+
+// The driver compiles PTX itself, perhaps for a GPU that it does not take this cubin for.
+KernelTable::Shared KernelTable::load_ptx_instead(KernelRequest request, Tried& tried,
+                                                  const ImageRejected& why) {
+  request.compile.target = request.compile.target.ptx();
+  logger_->warn("{}; trying PTX ({})", why.what(), request.compile.target.name());
+  try {
+    return load(request, obtainer_.obtain(request, tried));
+  } catch (const Error& error) {
+    throw ImageRejected(fmt::format("{}. Nor does its PTX serve: {}", why.what(), error.what()));
+  }
+}
+
+KernelTable::Shared KernelTable::load(const KernelRequest& request, const Obtained& obtained) {
   const Artifact& artifact = obtained.artifact;
   Kernel kernel{.loaded = nullptr,
                 .key = obtained.key,
                 .image_id = fmt::format("{}.{}", obtained.key.hex(), artifact.builder),
                 .entry = entry_of(artifact, request.compile),
-                .shared_bytes = shared_bytes,
                 .target = obtained.target.name(),
                 .builder = artifact.builder,
                 .origin = obtained.origin,
@@ -120,12 +142,21 @@ KernelTable::Shared KernelTable::load(const KernelRequest& request, const Obtain
        .entry = kernel.entry.name,
        .message = fmt::format("{} (built by {})", request.compile.name, artifact.builder),
        .bytes = artifact.image},
-      shared_bytes);
+      0);
   if (kernel.entry.registers == 0 && kernel.loaded != nullptr) {  // PTX: the driver compiled it
     kernel.entry.registers = kernel.loaded->registers();
     kernel.entry.static_shared_bytes = kernel.loaded->static_shared_bytes();
   }
   return std::make_shared<const Kernel>(std::move(kernel));
+}
+
+void KernelTable::make_ready(const Kernel& kernel, const LaunchShape& shape,
+                             const std::string& name) const {
+  if (!backend_->is_host()) expect_fits(kernel.entry, shape, backend_->facts(), name);
+  if (kernel.loaded == nullptr || shape.shared_bytes == 0) return;
+  // Loaded already: no bytes are needed to make it ready for more shared memory.
+  backend_->load({.id = kernel.image_id, .entry = kernel.entry.name, .message = name, .bytes = {}},
+                 shape.shared_bytes);
 }
 
 cache::Key KernelTable::key(const Choice& choice, const Problem& problem) const {

@@ -19,7 +19,6 @@ struct Kernel {
   cache::Key key;
   std::string image_id;  // the backend's name for the image
   cache::EntryPoint entry;
-  std::int64_t shared_bytes = 0;  // dynamic, that it was made ready for
   std::string target;
   std::string builder;
   Origin origin = Origin::compiler;
@@ -38,9 +37,10 @@ class KernelTable {
   KernelTable(std::shared_ptr<DeviceBackend> backend, const Options& options,
               std::shared_ptr<spdlog::logger> logger);
 
-  // The kernel of this choice, ready for blocks of `shared_bytes`. Throws as Obtainer::obtain and
-  // DeviceBackend::load; a failure is not kept.
-  Ready get(const Choice& choice, const Problem& problem, std::int64_t shared_bytes);
+  // The kernel of this choice, ready for blocks of that shape. Throws as Obtainer::obtain and
+  // DeviceBackend::load, and Error{unsupported} where the kernel's code does not go with the shape
+  // on this device; a failure is not kept.
+  Ready get(const Choice& choice, const Problem& problem, const LaunchShape& shape);
   cache::Key key(const Choice& choice, const Problem& problem) const;
   void clear();
 
@@ -48,8 +48,11 @@ class KernelTable {
 
  private:
   using Shared = std::shared_ptr<const Kernel>;
-  Shared prepare(const KernelRequest& request, std::int64_t shared_bytes);
-  Shared load(const KernelRequest& request, const Obtained& obtained, std::int64_t shared_bytes);
+  Shared prepare(const KernelRequest& request);
+  Obtained obtain(const KernelRequest& request, Tried& tried, const std::string& rejection) const;
+  Shared load(const KernelRequest& request, const Obtained& obtained);
+  Shared load_ptx_instead(KernelRequest request, Tried& tried, const ImageRejected& why);
+  void make_ready(const Kernel& kernel, const LaunchShape& shape, const std::string& name) const;
 
   std::shared_ptr<DeviceBackend> backend_;
   std::shared_ptr<spdlog::logger> logger_;

@@ -1,12 +1,9 @@
 // Records what a program plans.
 #include "plan/record.h"
 
-#include <fcntl.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include "tilec/user_file.h"
 
 namespace tilec {
 namespace {
@@ -30,16 +27,6 @@ std::string choice_text(const PlanOptions& options) {
   }
   if (!parameters.empty()) text += fmt::format(", \"parameters\": {{{}}}", parameters);
   return text;
-}
-
-// 0, or the error of the call that failed.
-int append(const std::filesystem::path& file, const std::string& line) {
-  const int descriptor = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor < 0) return errno;
-  const ssize_t written = write(descriptor, line.data(), line.size());
-  const int error = written == static_cast<ssize_t>(line.size()) ? 0 : written < 0 ? errno : ENOSPC;
-  close(descriptor);
-  return error;
 }
 
 }  // namespace
@@ -67,11 +54,13 @@ void Recorder::add(const Problem& problem, const PlanOptions& options) {
   const std::string line = manifest_line(problem, options) + "\n";
   const std::lock_guard lock(mutex_);
   if (!seen_.insert(line).second) return;
-  const int error = append(file_, line);
-  if (error == 0 || warned_) return;
+  const std::string fault = cache::append_line(file_, line);
+  if (fault.empty() || warned_) return;
   warned_ = true;
-  logger_->warn("the problems planned are not recorded in {}: {}", file_.string(),
-                std::strerror(error));
+  logger_->warn(
+      "the problems planned are not recorded: {}. Another file can be named in "
+      "TILEC_RECORD or Options::record",
+      fault);
 }
 
 }  // namespace tilec

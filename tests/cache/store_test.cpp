@@ -36,6 +36,14 @@ TEST_SUITE("cpu tsan") {
     const LookUp rejected = store.look_up(key_of(2), {.skip_builders = {"nvrtc-12.8.93"}});
     REQUIRE(rejected.misses.size() == 1);
     CHECK(rejected.misses.front().reason == MissReason::other_builder);
+    // Required and rejected: nothing serves.
+    const LookUpOptions both{.require_builder = "nvrtc-12.8.93",
+                             .skip_builders = {"nvrtc-12.8.93"}};
+    const LookUp none = store.look_up(key_of(2), both);
+    CHECK_FALSE(none);
+    REQUIRE(none.misses.size() == 1);
+    CHECK(none.misses.front().detail == "the entry of builder nvrtc-12.8.93 was rejected");
+    CHECK_FALSE(store.peek(key_of(2), both));
     const LookUp nothing = store.look_up(key_of(3), {.require_builder = "../../etc/passwd"});
     CHECK(nothing.misses.front().reason == MissReason::never_built);
 

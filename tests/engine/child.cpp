@@ -1,6 +1,7 @@
 // What the engine's tests start as another process. Words on the command line say what to do; a
 // line for each fact goes to standard output. Options come from the environment.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +99,26 @@ int plan(const Words& words) {
     tell(error);
   }
   std::cout << "nvrtc=" << mapped("libnvrtc") << "\ndriver=" << mapped("libcuda.so") << "\n";
+  return 0;
+}
+
+// options: what the environment gives, and an engine made with it.
+int options(const Words&) {
+  std::cout << "secure=" << getauxval(AT_SECURE) << std::endl;
+  const Options options = Options::from_env();
+  std::cout << "cache=" << options.cache_dir.string() << "\nmax_bytes=" << options.cache_max_bytes
+            << "\nnvrtc=" << options.nvrtc.library.string()
+            << "\nhost_compiler=" << options.host_compiler.string()
+            << "\ndump=" << options.dump_dir.string() << "\nrecord=" << options.record.string()
+            << "\nbuilder=" << options.require_builder << "\n";
+  for (const auto* paths : {&options.read_only_roots, &options.bundle_files, &options.trust_shared,
+                            &options.nvrtc.toolkits}) {
+    for (const fs::path& path : *paths) std::cout << "path=" << path.string() << "\n";
+  }
+  std::cout.flush();
+  Options without_cache = options;
+  without_cache.cache_policy = CachePolicy::off;
+  const Engine engine(offline(), without_cache);
   return 0;
 }
 
@@ -224,6 +245,7 @@ int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   const Words words = words_of(argc, argv);
   if (command == "plan") return plan(words);
+  if (command == "options") return options(words);
   if (command == "cuda") return cuda(words);
   if (command == "compile") return compile(words);
   if (command == "busy") return busy(words);

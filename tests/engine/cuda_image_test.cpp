@@ -48,6 +48,89 @@ TEST_SUITE("cpu tsan") {
     }
   }
 
+  TEST_CASE("cuda image: the required builder's image is rejected: both versions are named") {
+    for (const CachePolicy policy : {CachePolicy::normal, CachePolicy::must_hit}) {
+      const std::string builder = unheard_of_builder();
+      Options options;
+      options.cache_policy = policy;
+      options.require_builder = builder;
+      const Stocked stocked(options);
+      const GemmProblem problem{.M = 8, .N = 8, .K = 8};
+      const PlanOptions named{.template_name = "gemm_naive", .parameters = {{"BLOCK_X", 16}}};
+      publish_made_up(stocked.engine, problem, named, {.builder = builder, .tag = "required"});
+      publish_made_up(stocked.engine, problem, named, {.tag = "another's"});
+      fake_cuda::reject("required", CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+      const Error error = error_of([&] { stocked.engine.plan(problem, named); });
+      fake_cuda::reset();
+      CHECK_MESSAGE(contains(error.what(), "built by " + builder), error.what());
+      CHECK(contains(error.what(), "the CUDA driver (13.0) does not take"));
+      CHECK(stocked.engine.plan(problem, named).info().launches[0].builder == builder);
+    }
+  }
+
+  TEST_CASE("cuda image: where the first choice can't be here, the next one serves") {
+    const Stocked stocked;
+    KernelTemplate kernel = small_gemm("choosy");
+    for (int number = 1; number <= 4; ++number) {
+      kernel.candidates.push_back({.shape = ShapeClass::tiny,
+                                   .parameters = {{"NUMBER", number}},
+                                   .preference = 100 + number});
+    }
+    kernel.launch = [](const Problem&, const Parameters& parameters) {
+      return LaunchShape{.block = {integer(parameters, "NUMBER") == 4 ? 65536 : 32, 1, 1}};
+    };
+    stocked.engine.register_template(kernel);
+    const GemmProblem problem{.M = 8, .N = 8, .K = 8};
+    const auto publish = [&](int number, const MadeUp& made_up) {
+      publish_made_up(stocked.engine, problem,
+                      {.template_name = "choosy", .parameters = {{"NUMBER", number}}}, made_up);
+    };
+    publish(3, {.tag = "bad", .registers = 31});
+    publish(2, {.static_shared_bytes = 1 << 20});
+    fake_cuda::reject("bad", CUDA_ERROR_NO_BINARY_FOR_GPU);
+    const Error error =
+        error_of([&] { stocked.engine.plan(problem, {.template_name = "choosy"}); });
+    CHECK(error.kind() == ErrorKind::unsupported);
+    CHECK_MESSAGE(contains(error.what(), "choosy NUMBER=4 would need blocks of 65536"),
+                  error.what());
+    CHECK(contains(error.what(), "3 other choices were tried"));
+
+    publish(1, {});
+    const Gemm gemm = stocked.engine.plan(problem);
+    fake_cuda::reset();
+    CHECK(describe(gemm.info().launches[0].parameters) == "NUMBER=1");
+    const std::string warnings = stocked.messages.all_warnings();
+    CHECK_MESSAGE(contains(warnings, "in place of choosy NUMBER=4: "), warnings);
+    CHECK(contains(warnings, "in place of choosy NUMBER=3: "));
+    CHECK(contains(warnings, "in place of choosy NUMBER=2: "));
+    CHECK(contains(warnings, "65536"));
+    CHECK(contains(warnings, "CUDA_ERROR_NO_BINARY_FOR_GPU"));
+    CHECK(contains(warnings, "1048576 static"));
+  }
+
+  TEST_CASE("cuda image: a fault of the driver is no reason to try the next choice") {
+    const Stocked stocked;
+    KernelTemplate kernel = small_gemm("faulty");
+    for (int number = 1; number <= 2; ++number) {
+      kernel.candidates.push_back({.shape = ShapeClass::tiny,
+                                   .parameters = {{"NUMBER", number}},
+                                   .preference = 100 + number});
+    }
+    stocked.engine.register_template(kernel);
+    const GemmProblem problem{.M = 8, .N = 8, .K = 8};
+    for (const int number : {1, 2}) {
+      publish_made_up(stocked.engine, problem,
+                      {.template_name = "faulty", .parameters = {{"NUMBER", number}}});
+    }
+    fake_cuda::reset();
+    fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_OUT_OF_MEMORY);
+    const Error error = error_of([&] { stocked.engine.plan(problem); });
+    CHECK(error.kind() == ErrorKind::driver);
+    CHECK(contains(error.what(), "CUDA_ERROR_OUT_OF_MEMORY"));
+    CHECK(fake_cuda::count("cuLibraryLoadData") == 1);
+    fake_cuda::reset();
+  }
+
   TEST_CASE("cuda image: PTX of the same builder stands in for a cubin that is rejected") {
     Options options;
     options.cache_policy = CachePolicy::must_hit;
@@ -114,7 +197,7 @@ TEST_SUITE("nvrtc") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;
     const Engine engine(Device::cuda(0), options_in(folder.path()));
-    fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 2);  // and its PTX
     const PlanOptions named{.template_name = "add_tiled", .parameters = {{"TILE", 4}}};
     const Error error = error_of([&] { engine.plan(AddProblem{.shape = {100}}, named); });
     fake_cuda::reset();
@@ -122,9 +205,27 @@ TEST_SUITE("nvrtc") {
     CHECK(contains(error.what(), "the CUDA driver (13.0) does not take add_tiled"));
     CHECK(contains(error.what(), "built by nvrtc-1"));
     CHECK(contains(error.what(), "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"));
-    CHECK(engine.stats().compiles == 1);
+    CHECK(contains(error.what(), "Nor does its PTX serve"));
+    CHECK(engine.stats().compiles == 2);
     engine.plan(AddProblem{.shape = {100}}, named);
-    CHECK(engine.stats().compiles == 1);  // it is in the cache; another driver may take it
+    CHECK(engine.stats().compiles == 2);  // it is in the cache; another driver may take it
+  }
+
+  TEST_CASE("cuda image: what was compiled here and is rejected gives way to its PTX") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Messages messages;
+    Options options = options_in(folder.path());
+    options.logger = messages.logger();
+    const Engine engine(Device::cuda(0), options);
+    fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
+    const PlanOptions named{.template_name = "add_tiled", .parameters = {{"TILE", 8}}};
+    const Add add = engine.plan(AddProblem{.shape = {100}}, named);
+    fake_cuda::reset();
+    CHECK(add.info().launches[0].target == "compute_90");
+    CHECK(add.key() != engine.preview(AddProblem{.shape = {100}}, named).key);
+    CHECK(entries_in(folder.path()).size() == 2);
+    CHECK(contains(messages.all_warnings(), "trying PTX (compute_90)"));
   }
 }
 

@@ -95,6 +95,45 @@ TEST_SUITE("cpu") {
     CHECK(engine.templates().size() == catalog().size());
   }
 
+  TEST_CASE("embedding: compiler options that bring in files are refused when registered") {
+    const Engine engine(offline(), Options{});
+    const std::vector<std::vector<std::string>> all{{"-I/opt/include"},
+                                                    {"-I", "/opt/include"},
+                                                    {"--include-path=/opt"},
+                                                    {"-include-path", "x"},
+                                                    {"-include", "x.h"},
+                                                    {"--pre-include=x.h"},
+                                                    {"-include=x.h"},
+                                                    {"-isystem", "/opt"},
+                                                    {"-isystem/opt"},
+                                                    {"-iquote", "x"},
+                                                    {"-idirafter", "x"},
+                                                    {"-imacros", "x"},
+                                                    {"--pch"},
+                                                    {"--create-pch=x"},
+                                                    {"--use-pch=x"},
+                                                    {"--pch-dir=x"},
+                                                    {"--options-file=x"},
+                                                    {"-optf", "x"},
+                                                    {" -I/opt"},
+                                                    {"-DX=1", "-I/opt"}};
+    for (const std::vector<std::string>& options : all) {
+      KernelTemplate kernel = small_add("with_files");
+      kernel.options = options;
+      const Error error = error_of([&] { engine.register_template(kernel); });
+      CHECK(error.kind() == ErrorKind::invalid_argument);
+      CHECK_MESSAGE(
+          contains(error.what(),
+                   "compiler option '" + (options[0] == "-DX=1" ? options[1] : options[0]) + "'"),
+          error.what());
+      CHECK(contains(error.what(), "KernelTemplate::headers"));
+    }
+    KernelTemplate kernel = small_add("without");
+    kernel.options = {"-DI=1", "--maxrregcount=32", "-lineinfo", "--pch-messages=true", "-D",
+                      "I=2",   "--use_fast_math",   "-dopt=on"};
+    engine.register_template(kernel);
+  }
+
   TEST_CASE("embedding: problems that can't be are refused with their values") {
     const Engine engine(offline(), Options{});
     const auto refusal = [&](const GemmProblem& problem, ErrorKind kind) {

@@ -285,10 +285,11 @@ TEST_SUITE("gpu") {
       int registers = 0, blocks = 0;
       gpu.function_get_attribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
       CHECK(registers == launch.registers);
-      REQUIRE(gpu.occupancy(&blocks, function, launch.shape.threads(),
+      REQUIRE(gpu.occupancy(&blocks, function, static_cast<int>(launch.shape.threads()),
                             static_cast<std::size_t>(shared)) == CUDA_SUCCESS);
-      CHECK(launch.occupancy == doctest::Approx(static_cast<double>(blocks) *
-                                                launch.shape.threads() / facts.threads_sm));
+      CHECK(launch.occupancy ==
+            doctest::Approx(static_cast<double>(blocks) *
+                            static_cast<double>(launch.shape.threads()) / facts.threads_sm));
       gpu.library_unload(library);
     };
     for (const DType type : {f32, f64, f16}) {

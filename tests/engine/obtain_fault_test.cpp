@@ -88,6 +88,65 @@ TEST_SUITE("nvrtc") {
     CHECK(contains(messages.all_warnings(), "removed"));
   }
 
+  TEST_CASE("obtain faults: a damaged entry that can't be removed is told and counted once") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    engine_for("sm_80", options_in(folder / "root")).plan(kProblem, small());
+    const fs::path entry = entries_in(folder / "root").at(0);
+    write_text(entry, "damage");
+    Messages messages;
+    Options options = options_in(folder / "cache");
+    options.read_only_roots = {folder / "root"};
+    options.logger = messages.logger();
+    const Engine engine = engine_for("sm_80", options);
+    CHECK(engine.plan(kProblem, small()).origin() == Origin::compiler);
+    REQUIRE(messages.warnings().size() == 1);
+    CHECK(contains(messages.warnings()[0], entry.string()));
+    std::uint64_t misses = 0;
+    for (const auto& [reason, count] : engine.stats().misses) {
+      misses += reason == "never built" ? 0 : count;
+    }
+    CHECK(misses == 1);
+    CHECK(read_text(entry) == "damage");
+  }
+
+  TEST_CASE(
+      "obtain faults: dumps and records follow no planted link, and leave strangers' folders") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Messages messages;
+    Options options = options_in(folder / "cache");
+    options.logger = messages.logger();
+    options.dump_dir = folder / "dump";
+    options.record = folder / "record.jsonl";
+    write_text(folder / "precious", "mine");
+    const std::string key = engine_for("sm_80", options_in({})).preview(kProblem, small()).key;
+    fs::create_directories(folder / "dump" / "tilec");
+    for (const fs::path& link :
+         {folder / "dump" / (key + ".cu"), folder / "dump" / (key + ".cubin"),
+          folder / "dump" / "tilec/add_args.h", folder / "record.jsonl"}) {
+      fs::create_symlink(folder / "precious", link);
+    }
+    engine_for("sm_80", options).plan(kProblem, small());
+    CHECK(read_text(folder / "precious") == "mine");
+    CHECK(contains(read_text(folder / "dump" / (key + ".cu")), "small_add"));
+    CHECK(contains(messages.all_warnings(), "symbolic link"));
+    CHECK(contains(messages.all_warnings(), "TILEC_RECORD"));
+
+    Messages others;
+    options.logger = others.logger();
+    options.record = folder / "open" / "record.jsonl";
+    options.dump_dir = folder / "open" / "dump";
+    fs::create_directories(folder / "open");
+    fs::permissions(folder / "open", fs::perms(0777));
+    const Engine engine = engine_for("sm_80", options);
+    for (const int number : {1, 2, 3}) engine.plan(kProblem, small(number));
+    CHECK(fs::is_empty(folder / "open"));
+    CHECK_MESSAGE(others.warnings().size() == 2, others.all_warnings());
+    CHECK(contains(others.all_warnings(), "writable by others"));
+    CHECK(contains(others.all_warnings(), "TILEC_DUMP_DIR"));
+  }
+
   TEST_CASE("obtain faults: a cache that can't be used costs one warning, not the plan") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;

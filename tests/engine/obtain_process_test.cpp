@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "support.h"
+#include "small_engine.h"
 
 namespace tilec::test {
 namespace {
@@ -203,20 +203,19 @@ TEST_SUITE("nvrtc") {
     CHECK(contains(value(ended, "problem"), "tilec-cache-54321"));
   }
 
-  TEST_CASE("processes: a forked child goes on planning with its parent's engine") {
+  TEST_CASE("processes: a forked child plans with an engine of its own") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;
     const Engine engine(offline(), options_in(folder.path()));
     engine.register_template(small_add());
-    const auto plan = [&](int number) {
-      return engine.plan(AddProblem{.shape = {8}},
-                         {.template_name = "small_add", .parameters = {{"NUMBER", number}}});
-    };
+    const auto plan = [&](int number) { return engine.plan(kProblem, small(number)); };
     plan(1);
     CHECK(in_child([&] {
-            const bool good =
-                plan(1).origin() == Origin::memory && plan(2).origin() == Origin::compiler;
-            return good ? 0 : 1;
+            const Engine mine = engine_for("sm_80", engine.options());
+            return mine.plan(kProblem, small(1)).origin() == Origin::disk &&
+                           mine.plan(kProblem, small(2)).origin() == Origin::compiler
+                       ? 0
+                       : 1;
           }) == 0);
     CHECK(plan(2).origin() == Origin::disk);
     CHECK(plan(3).origin() == Origin::compiler);

@@ -2,6 +2,7 @@
 #include "tilec/options.h"
 
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -51,7 +52,13 @@ TEST_SUITE("cpu") {
     } rows[] = {
         {{{"TILEC_CACHE_DIR", "/a/b"}, {"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}, "/a/b"},
         {{{"TILEC_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}, "/x/tilec"},
-        {{{"TILEC_CACHE_DIR", "relative"}, {"HOME", "/h"}}, "relative"},
+        {{{"TILEC_CACHE_DIR", "relative"}, {"HOME", "/h"}},
+         (fs::current_path() / "relative").string()},
+        {{{"TILEC_CACHE_DIR", "~/k/l"}, {"HOME", "/h"}}, "/h/k/l"},
+        {{{"TILEC_CACHE_DIR", "~"}, {"HOME", "/h"}}, "/h"},
+        {{{"TILEC_CACHE_DIR", "~/"}, {"HOME", "/h"}}, "/h"},
+        {{{"TILEC_CACHE_DIR", "~/k"}}, home + "/k"},
+        {{{"TILEC_CACHE_DIR", "./~k"}, {"HOME", "/h"}}, (fs::current_path() / "./~k").string()},
         {{{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}}, "/h/.cache/tilec"},
         {{{"XDG_CACHE_HOME", ""}, {"HOME", "/h"}}, "/h/.cache/tilec"},
         {{{"HOME", "/häuser/日本"}}, "/häuser/日本/.cache/tilec"},
@@ -74,6 +81,136 @@ TEST_SUITE("cpu") {
               return Options::from_env().cache_dir.string();
             }) == "/tmp/tilec-cache-54321");
     }
+  }
+
+  TEST_CASE("from_env: paths are resolved where they are read") {
+    const Environment variables{
+        {"HOME", "/h"},
+        {"TILEC_CACHE_ROOTS", "r1:~/r2:/r3"},
+        {"TILEC_CACHE_BUNDLES", "b/c.bundle"},
+        {"TILEC_CACHE_TRUST_SHARED", "~/t:t"},
+        {"TILEC_NVRTC", "n/libnvrtc.so"},
+        {"CUDA_HOME", "~/cuda"},
+        {"CUDA_PATH", "cuda"},
+        {"TILEC_HOST_COMPILER", "./c++"},
+        {"TILEC_DUMP_DIR", "dump"},
+        {"TILEC_RECORD", "~/record.json"},
+    };
+    const std::string text = under(variables, [](const Options& o) {
+      return joined(o.read_only_roots) + "\n" + joined(o.bundle_files) + "\n" +
+             joined(o.trust_shared) + "\n" + o.nvrtc.library.string() + "\n" +
+             joined(o.nvrtc.toolkits) + "\n" + o.host_compiler.string() + "\n" +
+             o.dump_dir.string() + "\n" + o.record.string();
+    });
+    const std::string here = fs::current_path().string();
+    CHECK(text == here + "/r1|/h/r2|/r3|\n" + here + "/b/c.bundle|\n/h/t|" + here + "/t|\n" + here +
+                      "/n/libnvrtc.so\n/h/cuda|" + here + "/cuda|\n" + here + "/./c++\n" + here +
+                      "/dump\n/h/record.json");
+
+    // Names that are looked for where the system keeps such files.
+    CHECK(under({{"TILEC_NVRTC", "libnvrtc.so.12"}, {"TILEC_HOST_COMPILER", "g++-13"}},
+                [](const Options& o) {
+                  return o.nvrtc.library.string() + " " + o.host_compiler.string();
+                }) == "libnvrtc.so.12 g++-13");
+  }
+
+  TEST_CASE("from_env: another user's home folder is refused, by each variable's name") {
+    for (const char* name : {"TILEC_CACHE_DIR", "TILEC_CACHE_ROOTS", "TILEC_CACHE_BUNDLES",
+                             "TILEC_CACHE_TRUST_SHARED", "TILEC_NVRTC", "CUDA_HOME", "CUDA_PATH",
+                             "TILEC_HOST_COMPILER", "TILEC_DUMP_DIR", "TILEC_RECORD"}) {
+      const std::string message =
+          under({{name, "~someone/x"}, {"HOME", "/h"}}, [](const Options&) { return "taken"; });
+      CHECK_MESSAGE(contains(message, std::string("invalid_argument: ") + name + " = '~someone/x'"),
+                    message);
+      CHECK(contains(message, "only ~ and ~/"));
+    }
+  }
+
+  TEST_CASE("options: what a program sets is resolved by the engine, not by its later folder") {
+    const TemporaryFolder folder;
+    const fs::path here = fs::canonical(folder.path());
+    CHECK(in_child([&] {
+            if (chdir(here.c_str()) != 0) return 1;
+            Options options;
+            options.cache_dir = "cache";
+            options.read_only_roots = {"root"};
+            options.bundle_files = {"bundle"};
+            options.trust_shared = {"root"};
+            options.nvrtc = {.library = "x/libnvrtc.so", .toolkits = {"toolkit"}};
+            options.host_compiler = "x/c++";
+            options.dump_dir = "dump";
+            options.record = "record.jsonl";
+            options.logger = Messages().logger();
+            const Engine engine(offline(), options);
+            if (chdir("/") != 0) return 2;
+            const Options& o = engine.options();
+            if (o.cache_dir != here / "cache" || o.dump_dir != here / "dump") return 3;
+            if (joined(o.read_only_roots) != joined({here / "root"})) return 4;
+            if (joined(o.bundle_files) != joined({here / "bundle"})) return 5;
+            if (joined(o.trust_shared) != joined({here / "root"})) return 6;
+            if (o.nvrtc.library != here / "x/libnvrtc.so") return 7;
+            if (joined(o.nvrtc.toolkits) != joined({here / "toolkit"})) return 8;
+            if (o.host_compiler != here / "x/c++") return 9;
+            error_of([&] { engine.plan(8, 8, 8); });  // there is no such NVRTC
+            return fs::exists(here / "record.jsonl") && fs::exists(here / "cache") ? 0 : 10;
+          }) == 0);
+    Options tilde;
+    tilde.dump_dir = "~someone/x";
+    const Error error = error_of([&] { Engine(offline(), tilde); });
+    CHECK(error.kind() == ErrorKind::invalid_argument);
+    CHECK(contains(error.what(), "Options::dump_dir = '~someone/x'"));
+  }
+
+  TEST_CASE("from_env: a set-user-id program looks at no variable, and says so once") {
+    if (!is_root()) return skip("needs root, to make a set-user-id program");
+    const TemporaryFolder folder;
+    fs::permissions(folder.path().parent_path(), fs::perms(0755));
+    fs::permissions(folder.path(), fs::perms(0755));
+    const fs::path program = folder / "child";
+    fs::copy_file(engine_child(), program);
+    REQUIRE(chmod(program.c_str(), 04755) == 0);
+    const std::string bad = "/nowhere/of/a/stranger";
+    const Environment stranger{{"TILEC_CACHE_DIR", bad},
+                               {"TILEC_CACHE_POLICY", "nonsense"},
+                               {"TILEC_CACHE_ROOTS", bad},
+                               {"TILEC_CACHE_MAX_BYTES", "nonsense"},
+                               {"TILEC_CACHE_BUNDLES", bad},
+                               {"TILEC_CACHE_TRUST_SHARED", bad},
+                               {"TILEC_NVRTC", bad},
+                               {"TILEC_REQUIRE_BUILDER", "nonsense"},
+                               {"CUDA_HOME", bad},
+                               {"CUDA_PATH", bad},
+                               {"TILEC_DUMP_DIR", bad},
+                               {"TILEC_RECORD", bad},
+                               {"XDG_CACHE_HOME", bad},
+                               {"TILEC_HOST_COMPILER", bad},
+                               {"HOME", bad},
+                               {"TMPDIR", bad}};
+    const Ended ended =
+        run({.arguments = {"options"}, .environment = stranger, .user = 65534, .program = program});
+    if (!contains(ended.output, "secure=1")) return skip("set-user-id has no effect here");
+    CHECK(ended.status == 0);
+    const passwd* root = getpwuid(0);
+    REQUIRE(root != nullptr);
+    CHECK_MESSAGE(contains(ended.output, "cache=" + std::string(root->pw_dir) + "/.cache/tilec\n"),
+                  ended.output);
+    CHECK_FALSE(contains(ended.output, bad));
+    CHECK_FALSE(contains(ended.output, "nonsense"));
+    const std::size_t warning = ended.output.find("this program is set-user-id");
+    REQUIRE(warning != std::string::npos);
+    CHECK(ended.output.find("this program is set-user-id", warning + 1) == std::string::npos);
+    for (const auto& [name, value] : stranger) {
+      if (name != "HOME" && name != "TMPDIR") CHECK_MESSAGE(contains(ended.output, name), name);
+    }
+
+    // The same program for its own user takes them all.
+    REQUIRE(chmod(program.c_str(), 0755) == 0);
+    const Ended plain = run({.arguments = {"options"},
+                             .environment = {{"TILEC_CACHE_DIR", "/nowhere/at/all"}},
+                             .user = 65534,
+                             .program = program});
+    CHECK_MESSAGE(contains(plain.output, "cache=/nowhere/at/all\n"), plain.output);
+    CHECK_FALSE(contains(plain.output, "set-user-id"));
   }
 
   TEST_CASE("from_env: every variable") {
@@ -144,11 +281,22 @@ TEST_SUITE("cpu") {
     CHECK(size("3K") == "3072");
     CHECK(size("2G") == "2147483648");
     CHECK(size("17179869183G") == "18446744072635809792");
-    for (const char* bad :
-         {"-1", "1.5G", "G", "10 M", "1T", "18446744073709551616", "17179869184G", "1MB", "0x10"}) {
+    const std::string half = std::to_string(std::uint64_t{512} << 20);
+    for (const char* same :
+         {"512M", "512m", "512MB", "512mb", "512MiB", "512mib", "512 M", "512  MiB", "0.5G", ".5g",
+          "0.5 GiB", "536870912", "536870912B", "524288 KB"}) {
+      CHECK_MESSAGE(size(same) == half, same);
+    }
+    CHECK(size("1T") == "1099511627776");
+    CHECK(size("1.5G") == "1610612736");
+    CHECK(size("0G") == "0");
+    for (const char* bad : {"-1", "G", "10 X", "18446744073709551616", "17179869184G", "16777216T",
+                            "16777216.0T", "0x10", "1.5", "0.0001K", "1,5G", "1e3", "nan", "inf",
+                            "1GG", "1iB", "1.2.3G", " 1", "M"}) {
       const std::string message = size(bad);
       CHECK_MESSAGE(contains(message, "invalid_argument: TILEC_CACHE_MAX_BYTES = '"), message);
       CHECK(contains(message, bad));
+      CHECK(contains(message, "K, M, G or T"));
     }
   }
 

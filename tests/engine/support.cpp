@@ -184,7 +184,10 @@ void publish_made_up(const Engine& engine, const Problem& problem, const PlanOpt
   metadata.kind = ptx ? "ptx" : "cubin";
   metadata.template_name = preview.template_name;
   metadata.target = preview.target.name();
-  metadata.entries = {{.name = entry, .registers = made_up.registers}};
+  metadata.entries = {{.name = entry,
+                       .registers = made_up.registers,
+                       .static_shared_bytes = made_up.static_shared_bytes,
+                       .max_threads = made_up.max_threads}};
   metadata.builder = made_up.builder;
   const auto published = store.publish(*cache::Key::parse(preview.key), metadata,
                                        ptx ? made_up_ptx(preview.target.sm(), made_up.tag)

@@ -86,6 +86,8 @@ struct MadeUp {
   std::string builder = unheard_of_builder();
   std::string tag = "made up";
   int registers = 32;
+  int static_shared_bytes = 0;
+  int max_threads = 0;
 };
 // Into the engine's own root, under the key that planning the problem looks for.
 void publish_made_up(const Engine& engine, const Problem& problem, const PlanOptions& options = {},
@@ -109,7 +111,10 @@ struct Child {
   Environment environment = {};
   fs::path folder = {};               // its working directory
   std::optional<unsigned> user = {};  // and group
+  fs::path program = {};              // in place of tilec_engine_child
 };
+// It lies beside the test program, wherever both were copied to.
+fs::path engine_child();
 Ended run(const Child& child);
 // Where tilec_engine_child lies: beside the test program, wherever both were copied to.
 fs::path engine_child();

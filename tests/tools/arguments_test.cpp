@@ -28,19 +28,6 @@ bool mentions(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("sizes in bytes") {
-  CHECK(parse_bytes("0") == 0);
-  CHECK(parse_bytes("1073741824") == 1073741824);
-  CHECK(parse_bytes("512M") == 512u << 20);
-  CHECK(parse_bytes("1.5GiB") == 3u << 29);
-  CHECK(parse_bytes("2k") == 2048);
-  CHECK(parse_bytes("10B") == 10);
-  for (const char* bad : {"", "M", "-1", "1X", "1GG", "1iB", "1e30", "nan", "1 G"}) {
-    CAPTURE(bad);
-    CHECK(mentions(refusal([&] { parse_bytes(bad); }), "is not a size"));
-  }
-}
-
 TEST_CASE("problems in one word") {
   const GemmProblem gemm = parse_gemm("12,0,7,f16");
   CHECK(gemm == GemmProblem{.M = 12, .N = 0, .K = 7, .a = f16});

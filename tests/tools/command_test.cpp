@@ -87,7 +87,9 @@ std::vector<Bad> bad_inputs() {
       {{"cache", "ls", "--builder", "../x"}, 2, "--builder"},
       {{"cache", "ls", "--kind", "elf"}, 2, "cubin, ptx or host"},
       {{"cache", "clear", "--key", "12"}, 2, "not a key"},
-      {{"cache", "prune", "--max-size", "big"}, 2, "not a size"},
+      {{"cache", "prune", "--max-size", "big"}, 2, "--max-size = 'big' is not a size"},
+      {{"cache", "prune", "--max-size", "0"}, 2, "tilec cache clear"},
+      {{"cache", "prune", "--max-size", "0M"}, 2, "tilec cache clear"},
       {{"cache", "import", "missing.tilec"}, 1, "missing.tilec"},
       {{"cache", "export", "no/such/folder/b.tilec"}, 1, "nothing was exported"},
       {{"cache", "ls", "--cache-policy", "sometimes"}, 2, "normal, must_hit, refresh or off"},
@@ -267,6 +269,40 @@ TEST_SUITE("cpu") {
     CHECK(document["parameters"]["TILE"] == 24);
     CHECK(document["source"].get<std::string>() == text.out);
     CHECK(sandbox.entries().empty());
+  }
+
+  TEST_CASE("a bound of 0 is none, and is printed so") {
+    Sandbox sandbox;
+    for (const char* size : {"0", "0M", "0 GiB"}) {
+      sandbox.set("TILEC_CACHE_MAX_BYTES", size);
+      CHECK(contains(sandbox.tilec({"cache", "stats"}).out, "no bound"));
+      CHECK(contains(sandbox.tilec({"info"}).out, "no bound"));
+      CHECK(sandbox.json({"cache", "stats"})["max_bytes"] == 0);
+    }
+    sandbox.set("TILEC_CACHE_MAX_BYTES", "512 mb");
+    CHECK(contains(sandbox.tilec({"cache", "stats"}).out, "at most 512.0 MiB"));
+    sandbox.set("TILEC_CACHE_MAX_BYTES", "much");
+    const Ran bad = sandbox.tilec({"cache", "stats"});
+    CHECK(bad.status != 0);
+    CHECK(contains(bad.err, "TILEC_CACHE_MAX_BYTES = 'much' is not a size"));
+  }
+
+  TEST_CASE("paths on the command line are what they are in variables") {
+    Sandbox sandbox;
+    const auto path = [&](const std::string& typed) {
+      return sandbox.tilec({"cache", "path", "--cache-dir=" + typed}).out;
+    };
+    const std::string home = sandbox.path().string() + "/home";
+    sandbox.set("HOME", home);
+    CHECK(path("~/k") == home + "/k\n");
+    CHECK(path("~") == home + "\n");
+    CHECK(path("k/l") == (sandbox.path() / "k/l").string() + "\n");
+    for (const char* flag : {"--cache-dir", "--read-only-root", "--bundle", "--trust-shared",
+                             "--nvrtc", "--host-compiler", "--dump-dir"}) {
+      const Ran ran = sandbox.tilec({"cache", "path", std::string(flag) + "=~someone/k"});
+      CHECK(ran.status == 2);
+      CHECK_MESSAGE(contains(ran.err, std::string(flag) + " = '~someone/k'"), ran.err);
+    }
   }
 
   TEST_CASE("a key depends on no locale") {

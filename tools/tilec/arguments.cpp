@@ -66,30 +66,6 @@ DType parse_type(std::string_view text) {
   return *type;
 }
 
-std::uint64_t parse_bytes(std::string_view text) {
-  const auto fail = [&] {
-    throw UsageError(in_quotes(text) + " is not a size such as 1073741824, 512M or 1.5G");
-  };
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || !(value >= 0)) fail();  // NaN too
-  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  double factor = 1;
-  if (!unit.empty()) {
-    static constexpr std::string_view kUnits = "KMGT";
-    const char letter =
-        unit.front() >= 'a' ? static_cast<char>(unit.front() - 'a' + 'A') : unit.front();
-    const std::size_t power = kUnits.find(letter);
-    if (power != std::string_view::npos) {
-      factor = std::ldexp(1.0, 10 * (static_cast<int>(power) + 1));
-      unit.remove_prefix(1);
-    }
-    if (!unit.empty() && unit != "B" && !(factor > 1 && unit == "iB")) fail();
-  }
-  if (value * factor >= 0x1p63) fail();
-  return static_cast<std::uint64_t>(value * factor);
-}
-
 Value parse_value(std::string_view text, std::string_view what) {
   std::int64_t integer = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);

@@ -22,9 +22,6 @@ std::int64_t parse_integer(std::string_view text, std::string_view what, std::in
 double parse_number(std::string_view text, std::string_view what);
 DType parse_type(std::string_view text);
 
-// "1073741824", "512M", "1.5GiB": powers of 1024.
-std::uint64_t parse_bytes(std::string_view text);
-
 // "NAME=VALUE" each; the value an integer or a dtype.
 Parameters parse_settings(const std::vector<std::string>& settings);
 Value parse_value(std::string_view text, std::string_view what);

@@ -220,9 +220,8 @@ int stats(const GlobalFlags& global) {
   append_rows("template", by_template, rows);
   append_rows("target", by_target, rows);
   append_rows("builder", by_builder, rows);
-  print_text(fmt::format("{}: {} entries, {} of at most {}\n", options.cache_dir.string(),
-                         totals.entries, human_bytes(totals.bytes),
-                         human_bytes(options.cache_max_bytes)));
+  print_text(fmt::format("{}: {} entries, {}; {}\n", options.cache_dir.string(), totals.entries,
+                         human_bytes(totals.bytes), human_bound(options.cache_max_bytes)));
   print_text(fmt::format("{} damaged, {} temporary files, {} of compiling kept\n\n", damaged,
                          totals.temporary_files, human_time(build_seconds)));
   print_text(table(rows, {false, false, true, true}));

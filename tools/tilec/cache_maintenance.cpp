@@ -57,9 +57,20 @@ int clear(const GlobalFlags& global, const FilterFlags& flags) {
   return kExitOk;
 }
 
+// Of --max-size. 0 means no bound everywhere, and nobody prunes to that.
+std::uint64_t parse_bound(const std::string& text) try {
+  const std::uint64_t bytes = parse_bytes(text, "--max-size");
+  if (bytes > 0) return bytes;
+  throw UsageError(
+      "--max-size 0 would be no bound at all, as 0 is for every size; `tilec cache clear` removes "
+      "all entries");
+} catch (const Error& error) {
+  throw UsageError(error.what());
+}
+
 int prune(const GlobalFlags& global, const std::string& max_size) {
   cache::SweepOptions sweep{.complete = true};
-  if (!max_size.empty()) sweep.max_bytes = parse_bytes(max_size);
+  if (!max_size.empty()) sweep.max_bytes = parse_bound(max_size);
   const cache::Swept swept = open_writable_store(global.options()).sweep(sweep);
   if (!swept.ran) {
     throw Failure("another process is pruning this cache; nothing was done", "busy");

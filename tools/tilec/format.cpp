@@ -59,6 +59,10 @@ std::string typed_bytes(std::uint64_t bytes) {
   return {};
 }
 
+std::string human_bound(std::uint64_t bytes) {
+  return bytes == 0 ? "no bound" : "at most " + human_bytes(bytes);
+}
+
 std::string table(const std::vector<std::vector<std::string>>& rows,
                   const std::vector<bool>& right) {
   std::vector<std::size_t> widths;

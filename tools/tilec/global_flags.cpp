@@ -72,19 +72,21 @@ void add_global_flags(CLI::App& app, GlobalFlags& flags) {
 
 Options GlobalFlags::options() const {
   Options options = Options::from_env();
-  if (!cache_dir.empty()) options.cache_dir = std::filesystem::absolute(cache_dir);
+  if (!cache_dir.empty()) options.cache_dir = resolved_path(cache_dir, "--cache-dir");
   if (!cache_policy.empty()) options.cache_policy = parse_policy(cache_policy);
   if (!require_builder.empty()) options.require_builder = require_builder;
-  if (!nvrtc.empty()) options.nvrtc.library = nvrtc;
-  if (!host_compiler.empty()) options.host_compiler = host_compiler;
-  if (!dump_dir.empty()) options.dump_dir = dump_dir;
-  const auto append = [](const std::vector<std::string>& from,
+  if (!nvrtc.empty()) options.nvrtc.library = resolved_program(nvrtc, "--nvrtc");
+  if (!host_compiler.empty()) {
+    options.host_compiler = resolved_program(host_compiler, "--host-compiler");
+  }
+  if (!dump_dir.empty()) options.dump_dir = resolved_path(dump_dir, "--dump-dir");
+  const auto append = [](const std::vector<std::string>& from, const char* flag,
                          std::vector<std::filesystem::path>& to) {
-    for (const std::string& path : from) to.push_back(std::filesystem::absolute(path));
+    for (const std::string& path : from) to.push_back(resolved_path(path, flag));
   };
-  append(read_only_roots, options.read_only_roots);
-  append(bundles, options.bundle_files);
-  append(trust_shared, options.trust_shared);
+  append(read_only_roots, "--read-only-root", options.read_only_roots);
+  append(bundles, "--bundle", options.bundle_files);
+  append(trust_shared, "--trust-shared", options.trust_shared);
   return options;
 }
 

@@ -170,8 +170,8 @@ std::string text(const Json& json) {
   } else {
     text += fmt::format("NVRTC         none: {}\n", nvrtc.value("reason", ""));
   }
-  text += fmt::format("cache         {}, at most {}\n", json["cache"]["path"].get<std::string>(),
-                      human_bytes(json["cache"]["max_bytes"].get<std::uint64_t>()));
+  text += fmt::format("cache         {}, {}\n", json["cache"]["path"].get<std::string>(),
+                      human_bound(json["cache"]["max_bytes"].get<std::uint64_t>()));
   for (const Json& problem : json["cache"]["problems"]) {
     text += "              " + problem.get<std::string>() + "\n";
   }

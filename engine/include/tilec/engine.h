@@ -50,6 +50,10 @@ struct KernelPreview {
 
 // Thread-safe. Cheap to keep, not to make: one per device and program is usual. Moved-from engines
 // may only be destroyed.
+//
+// An Engine belongs to the process that made it. In a forked child everything but device(), options()
+// and the destructor throws Error{driver}; make a new Engine there. A plan goes on running on the
+// host device, and throws on CUDA, which does not outlive a fork.
 class TILEC_EXPORT Engine {
  public:
   // The first CUDA device and the options of the environment. Throws as Device::first_cuda and
@@ -63,7 +67,9 @@ class TILEC_EXPORT Engine {
 
   // D = A·B, float, row-major, tightly packed.
   Gemm plan(std::int64_t M, std::int64_t N, std::int64_t K) const;
-  // A plan for the problem; the same plan again for the same request. Throws Error:
+  // A plan for the problem; the same plan again for the same request. Where the kernel that is wanted
+  // most can't be here (unsupported, or the driver does not take it), the next one serves, and the
+  // log says why. Throws Error:
   // invalid_argument for a shape, template or parameter that can't be, unsupported for one that
   // can't be here, compile with the compiler's log, driver, or cache_miss under
   // CachePolicy::must_hit.
@@ -71,7 +77,8 @@ class TILEC_EXPORT Engine {
   Add plan(const AddProblem& problem, const PlanOptions& options = {}) const;
 
   // Makes a template usable by name in PlanOptions. One of the same name is replaced for plans made
-  // from now on. Throws Error{invalid_argument} for a template that can't work.
+  // from now on. Throws Error{invalid_argument} for a template that can't work, and for compiler
+  // options that bring in files: those are no part of a kernel's key, KernelTemplate::headers are.
   void register_template(KernelTemplate kernel) const;
   // The templates registered now: the catalog's and the user's, by name.
   std::vector<KernelTemplate> templates() const;
@@ -96,7 +103,11 @@ class TILEC_EXPORT Engine {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  struct Release {
+    void operator()(State* state) const;
+  };
+  State& state() const;  // throws in a forked child
+  std::unique_ptr<State, Release> state_;
 };
 
 }  // namespace tilec

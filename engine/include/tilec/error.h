@@ -14,7 +14,8 @@ enum class ErrorKind {
   invalid_argument,  // a value that can't be right; the message names it and what is allowed
   unsupported,       // right, but not on this device, target or template
   compile,           // a kernel that does not compile; `log()` is the compiler's whole output
-  driver,            // the CUDA driver or the device refused; the message names call and result
+  driver,            // the CUDA driver or the device refused, the message names call and result; or
+                     // this process is a forked child of the one that the engine belongs to
   cache_miss,        // nothing in the cache serves, and compiling was forbidden
 };
 std::string_view to_string(ErrorKind kind);

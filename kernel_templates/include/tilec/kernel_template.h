@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <variant>
@@ -76,7 +77,12 @@ struct LaunchShape {
   std::array<int, 3> block{1, 1, 1};          // threads
   std::int64_t shared_bytes = 0;              // dynamic shared memory
 
-  int threads() const { return block[0] * block[1] * block[2]; }
+  // Of a block; the largest number where there are more than it can hold.
+  std::int64_t threads() const {
+    std::int64_t all = std::int64_t{block[0]} * block[1];
+    const bool too_many = __builtin_mul_overflow(all, block[2], &all);
+    return too_many ? std::numeric_limits<std::int64_t>::max() : all;
+  }
   bool operator==(const LaunchShape&) const = default;
 };
 
@@ -107,7 +113,8 @@ struct KernelTemplate {
   bool arch_specific = false;              // needs sm_90a rather than sm_90, and so on
   int args_version = 1;                    // of the argument struct: GemmArgs, AddArgs
   std::vector<Header> headers = {};        // a user's own, found by name before ours
-  std::vector<std::string> options = {};   // further NVRTC options, one string each
+  std::vector<std::string> options = {};   // further NVRTC options, one string each; none that
+                                           // reads files, which `headers` are for
 
   // Why this specialisation is impossible, in words; empty where it is possible. Each value is
   // within what its parameter allows when this is called. Left out: everything is possible.

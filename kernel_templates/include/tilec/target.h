@@ -29,6 +29,8 @@ class Target {
   // 'a' (that architecture only), 'f' (its family) or '\0'.
   char suffix() const { return suffix_; }
 
+  // The PTX for this very GPU: compute_90a of sm_90a; itself where it is PTX, or the host's.
+  Target ptx() const;
   // Without the suffix: what to compile for unless a kernel needs features of one architecture
   // only.
   Target plain() const;
