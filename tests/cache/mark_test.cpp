@@ -106,14 +106,14 @@ TEST_SUITE("cpu tsan") {
            write_text(at / "notes.txt", "precious");
          }},
     };
-    for (const auto& [what, make] : folders) {
-      CAPTURE(what);
+    for (const auto& each : folders) {
+      CAPTURE(each.first);
       TemporaryFolder folder;
       const fs::path root = folder / "root";
       REQUIRE(Store(quick(folder / "other")).publish(key_of(2), cubin_metadata(), cubin()));
       fs::create_directory(root);
       fs::permissions(root, fs::perms::owner_all);
-      make(root);
+      each.second(root);
       const auto before = contents(root);
       StoreOptions options = quick(root);
       options.root_hint = "set THE_VARIABLE";

@@ -251,7 +251,15 @@ TEST_SUITE("cpu") {
     REQUIRE(store.publish(key_of(1), cubin_metadata(), cubin()));
     CHECK(fs::exists(entry_path(folder / "real/cache", key_of(1))));
     fs::permissions(folder / "real", fs::perms::all);
-    CHECK(has_problem(Store(quick(folder / "link/cache")), (folder / "real").string()));
+    const std::string real = (folder / "real").string();
+    const Store refused(quick(folder / "link/cache"));
+    // Which folder, what is wrong with it, what ends that, and the options.
+    CHECK(has_problem(refused, "/cache is not used: others may write to " + real +
+                                   ", a folder above it (mode 0777), and could put another "
+                                   "folder in its place; `chmod go-w " +
+                                   real +
+                                   "` ends that; to use this cache folder all the same, name it "
+                                   "in trust_shared; choose another cache root"));
   }
 }
 
