@@ -198,13 +198,19 @@ void Obtainer::publish(const cache::Key& key, const KernelRequest& request,
                            .log = artifact.log,
                            .notes = {}};
   const cache::Published published = store_.publish(key, metadata, artifact.image);
-  if (!published) {
-    logger_->warn("{} is not kept in the cache ({}): {}", request.compile.name,
-                  cache::to_string(published.failure), published.detail);
-    return;
+  bool news = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (published) {
+      stats_.bytes_written += artifact.image.size();
+      return;
+    }
+    // A full disk stays full for the kernels that follow.
+    news = not_kept_.insert(published.failure).second;
   }
-  const std::lock_guard lock(mutex_);
-  stats_.bytes_written += artifact.image.size();
+  logger_->log(news ? spdlog::level::warn : spdlog::level::info,
+               "{} is not kept in the cache ({}): {}", request.compile.name,
+               cache::to_string(published.failure), published.detail);
 }
 
 void Obtainer::dump(const KernelRequest& request, const Obtained& obtained) const {

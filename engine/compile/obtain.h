@@ -81,6 +81,7 @@ class Obtainer {
   mutable std::unique_ptr<Compiler> host_;
   mutable Stats stats_;
   mutable bool dump_warned_ = false;
+  mutable std::set<cache::PublishFailure> not_kept_;  // the reasons that were warned of
 };
 
 }  // namespace tilec

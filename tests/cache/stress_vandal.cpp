@@ -41,6 +41,11 @@ void Vandal::strike() {
 
 void Vandal::tidy() {
   fs::remove(filler(), ignored_);
+  // What can't be looked into can't be told from what is clean.
+  fs::directory_iterator each(root_, ignored_);
+  for (; !ignored_ && each != fs::directory_iterator(); each.increment(ignored_)) {
+    if (each->is_directory(ignored_)) ::chmod(each->path().c_str(), 0700);
+  }
 }
 
 fs::path Vandal::any_of(const fs::path& folder, bool shards) {

@@ -174,7 +174,7 @@ TEST_CASE("host state: a set-user-id program takes no compiler from its environm
                                 {"TMPDIR", std::nullopt}};
   const auto compile = [&](const fs::path& with) {
     return run(
-        {.arguments = {"compile"}, .program = with, .environment = environment, .user = 65534});
+        {.arguments = {"compile"}, .environment = environment, .user = 65534, .program = with});
   };
   const Ended ended = compile(program);
   if (fs::exists("/usr/bin/c++")) CHECK_MESSAGE(contains(ended.output, "builder="), ended.output);

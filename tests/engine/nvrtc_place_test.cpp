@@ -176,26 +176,33 @@ TEST_SUITE("nvrtc") {
   TEST_CASE("nvrtc places: what NVRTC is said to know is what it compiles") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const NvrtcLibrary nvrtc = nvrtc_at_hand();
-    const auto compiles = [&](const Target& target) {
+    const auto compiles = [&](const std::string& target) {
       nvrtcProgram program = nullptr;
-      const std::string option = "--gpu-architecture=" + target.name();
+      const std::string option = "--gpu-architecture=" + target;
       const char* const options[] = {option.c_str()};
       nvrtc.create_program(&program, "__global__ void kernel() {}", "x.cu", 0, nullptr, nullptr);
       const nvrtcResult result = nvrtc.compile_program(program, 1, options);
       nvrtc.destroy_program(&program);
       return result == NVRTC_SUCCESS;
     };
+    // sm_80a is no target at all.
+    const auto knows = [&](const std::string& target) {
+      try {
+        return nvrtc.why_not(Target::parse(target)).empty();
+      } catch (const std::invalid_argument&) {
+        return false;
+      }
+    };
     std::vector<int> numbers = nvrtc.architectures;
     numbers.insert(numbers.end(), {52, 70, 81, 91, 150, 999});
     for (const int sm : numbers) {
       for (const char* suffix : {"", "a", "f"}) {
-        const Target target = Target::parse("sm_" + std::to_string(sm) + suffix);
-        CHECK_MESSAGE(compiles(target) == nvrtc.why_not(target).empty(), target.name());
+        const std::string name = "sm_" + std::to_string(sm) + suffix;
+        CHECK_MESSAGE(compiles(name) == knows(name), name);
       }
     }
     const std::vector<Target> known = nvrtc.targets();
     CHECK(std::count(known.begin(), known.end(), Target::parse("sm_90a")) == 1);
-    CHECK(std::count(known.begin(), known.end(), Target::parse("sm_80a")) == 0);
     CHECK(nvrtc.why_not(Target::parse("compute_80")).empty());
     CHECK_FALSE(nvrtc.why_not(Target::host()).empty());
   }

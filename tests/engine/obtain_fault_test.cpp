@@ -143,8 +143,21 @@ TEST_SUITE("nvrtc") {
     for (const int number : {1, 2, 3}) engine.plan(kProblem, small(number));
     CHECK(fs::is_empty(folder / "open"));
     CHECK_MESSAGE(others.warnings().size() == 2, others.all_warnings());
-    CHECK(contains(others.all_warnings(), "writable by others"));
+    CHECK(contains(others.all_warnings(), "written to by others"));
     CHECK(contains(others.all_warnings(), "TILEC_DUMP_DIR"));
+  }
+
+  TEST_CASE("obtain faults: kernels that are not kept cost one warning a reason") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    Messages messages;
+    Options options = options_in(folder / "cache");
+    options.cache_max_bytes = 1;
+    options.logger = messages.logger();
+    const Engine engine = engine_for("sm_80", options);
+    for (const int number : {1, 2, 3}) engine.plan(kProblem, small(number));
+    REQUIRE_MESSAGE(messages.warnings().size() == 1, messages.all_warnings());
+    CHECK(contains(messages.warnings()[0], "not kept"));
   }
 
   TEST_CASE("obtain faults: a cache that can't be used costs one warning, not the plan") {

@@ -107,17 +107,14 @@ using Environment = std::map<std::string, std::optional<std::string>>;
 
 struct Child {
   std::vector<std::string> arguments;  // of the program
-  fs::path program = {};               // left out: tilec_engine_child
   Environment environment = {};
   fs::path folder = {};               // its working directory
   std::optional<unsigned> user = {};  // and group
-  fs::path program = {};              // in place of tilec_engine_child
+  fs::path program = {};              // left out: tilec_engine_child
 };
 // It lies beside the test program, wherever both were copied to.
 fs::path engine_child();
 Ended run(const Child& child);
-// Where tilec_engine_child lies: beside the test program, wherever both were copied to.
-fs::path engine_child();
 // All at once: each starts, waits for all the others at a barrier, then goes on.
 std::vector<Ended> run_together(const std::vector<Child>& children);
 

@@ -140,7 +140,7 @@ TEST_SUITE("nvrtc") {
     const Sandbox sandbox;
     if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
     const Ran ran = sandbox.run({"sh", "-c",
-                                 "ulimit -f 2; exec " TILEC_COMMAND
+                                 "ulimit -f 8; exec " TILEC_COMMAND
                                  " build --arch sm_80 --gemm 512,512,512,f16 --json -q"});
     CHECK(ran.signal == 0);
     CHECK(ran.status == 1);

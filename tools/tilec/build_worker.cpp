@@ -27,7 +27,8 @@ class Workshop {
     const auto answer = std::make_shared<spdlog::sinks::ostream_sink_mt>(warnings_);
     options_.logger =
         std::make_shared<spdlog::logger>("tilec", spdlog::sinks_init_list{errors, answer});
-    options_.logger->set_level(spdlog::level::warn);
+    options_.logger->set_level(spdlog::level::info);  // why each kernel was not kept
+    errors->set_level(spdlog::level::warn);
     errors->set_pattern("tilec: %v");
     answer->set_pattern("%v");
   }
