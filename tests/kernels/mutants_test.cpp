@@ -106,7 +106,8 @@ std::vector<Alteration> launch_alterations(const KernelTemplate& shipped) {
       change(shape);
       return shape;
     };
-    list.push_back({shipped.name, {.line = 0, .was = "launch", .is = name, .text = {}}, kernel});
+    Mutant mutant{.line = 0, .was = "launch", .is = name, .text = {}};
+    list.push_back({shipped.name, std::move(mutant), std::move(kernel)});
   }
   return list;
 }

@@ -41,6 +41,17 @@ target_include_directories(tilec_cuda_headers SYSTEM INTERFACE ${TILEC_CUDA_INCL
 # Boost; else the shared library is linked. TILEC_BOOST_CONTEXT says which: static, shared, or nothing.
 set(TILEC_BOOST_CONTEXT "")
 if(TILEC_HOST_DEVICE)
+  include(CheckCXXSymbolExists)
+  check_cxx_symbol_exists(posix_spawn_file_actions_addchdir_np spawn.h TILEC_SPAWN_IN_A_FOLDER)
+  if(NOT TILEC_SPAWN_IN_A_FOLDER)
+    message(WARNING
+      "The host device needs glibc 2.29 or later, and this one is older, so tilec is built without it: "
+      "Device::host() and --device host will refuse. The rest works with glibc 2.28. "
+      "-DTILEC_HOST_DEVICE=OFF says that this is meant.")
+    set(TILEC_HOST_DEVICE OFF)
+  endif()
+endif()
+if(TILEC_HOST_DEVICE)
   find_path(BOOST_CONTEXT_INCLUDE_DIR boost/context/detail/fcontext.hpp)
   find_library(BOOST_CONTEXT_ARCHIVE libboost_context.a)
   mark_as_advanced(BOOST_CONTEXT_INCLUDE_DIR BOOST_CONTEXT_ARCHIVE)
