@@ -136,8 +136,7 @@ Parameters complete(const KernelTemplate& kernel, DType T, const Parameters& giv
                     const Target& target) {
   expect_support(kernel, T, target);
   for (const auto& [name, value] : given) {
-    if (std::none_of(kernel.parameters.begin(), kernel.parameters.end(),
-                     [&](const Parameter& parameter) { return parameter.name == name; })) {
+    if (std::ranges::find(kernel.parameters, name, &Parameter::name) == kernel.parameters.end()) {
       reject(kernel, "it has no parameter " + name + "; it declares " + declared_names(kernel));
     }
   }

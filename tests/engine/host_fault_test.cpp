@@ -179,7 +179,7 @@ TEST_CASE("host device: launches that can't be") {
   }
 
   DeviceBackend& device = kernel.device();
-  for (const std::uintptr_t stream : {0, 1, 2}) {
+  for (const std::uintptr_t stream : {0u, 1u, 2u}) {
     CHECK_NOTHROW(device.synchronize(reinterpret_cast<Stream>(stream)));
   }
   int value = 0;

@@ -109,8 +109,9 @@ TEST_CASE("a GEMM by the definition is right, and its gaps are untouched") {
 TEST_CASE("one element off by twice its bound is found, wherever it is") {
   const Case one{f32, 70, 300, 131, 3, 1, 1};
   const Data d = data(one);
-  for (const auto& [row, column] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+  for (const auto& place_of_error : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {0, 0}, {63, 255}, {64, 256}, {69, 299}, {35, 150}}) {
+    const std::int64_t row = place_of_error.first, column = place_of_error.second;
     Bytes result = definition(d.problem, d.operands);
     const auto place = static_cast<std::size_t>(row * d.problem.ldd + column);
     double magnitude = 0;

@@ -118,7 +118,7 @@ TEST_CASE("a worker that crashes costs its own task only") {
   CHECK(seen.of(3).kind == Outcome::Kind::crashed);
   CHECK(test::contains(seen.of(3).text, "status 3"));
   CHECK(test::contains(seen.of(3).text, "some last words"));
-  for (const std::size_t good : {0, 2, 4}) CHECK(seen.of(good).kind == Outcome::Kind::answered);
+  for (const std::size_t good : {0u, 2u, 4u}) CHECK(seen.of(good).kind == Outcome::Kind::answered);
 }
 
 TEST_CASE("a task whose worker is killed is tried again, after the others and alone") {
@@ -139,8 +139,8 @@ TEST_CASE("a worker that is killed alone as well costs its task, and no other") 
   const Seen seen = run({"killed", "a", "killed", "b"}, sandbox.script("worker", kWorker), 2);
   REQUIRE(seen.outcomes.size() == 4);
   CHECK(seen.put_off.size() == 2);
-  for (const std::size_t killed : {0, 2}) CHECK(seen.of(killed).kind == Outcome::Kind::killed);
-  for (const std::size_t good : {1, 3}) CHECK(seen.of(good).kind == Outcome::Kind::answered);
+  for (const std::size_t killed : {0u, 2u}) CHECK(seen.of(killed).kind == Outcome::Kind::killed);
+  for (const std::size_t good : {1u, 3u}) CHECK(seen.of(good).kind == Outcome::Kind::answered);
 }
 
 TEST_CASE("a pool that inherits orphans reaps them while it works, and no worker's end is lost") {
