@@ -45,8 +45,10 @@ const Architecture& architecture(int sm) {
   return *best;
 }
 
+// Made when first asked for: the program's static objects may plan before ours are there.
 // clang-format off
-const std::array<DeviceFacts, 9> kDevices{{
+const std::array<DeviceFacts, 9>& devices() {
+  static const std::array<DeviceFacts, 9> all{{
     // name      target     SMs  block         SM            regs   thr   blk  L2 bytes    GB/s  MHz
     {"t4",      "sm_75",    40,   64 * 1024,   64 * 1024,   65536, 1024, 16,   4 << 20,   320,  1590},
     {"a100",    "sm_80",   108,  163 * 1024,  164 * 1024,   65536, 2048, 32,  40 << 20,  1555,  1410},
@@ -57,7 +59,9 @@ const std::array<DeviceFacts, 9> kDevices{{
     {"h200",    "sm_90a",  132,  227 * 1024,  228 * 1024,   65536, 2048, 32,  60 << 20,  4800,  1980},
     {"b200",    "sm_100a", 148,  227 * 1024,  228 * 1024,   65536, 2048, 32, 126 << 20,  8000,  1965},
     {"rtx5090", "sm_120a", 170,   99 * 1024,  100 * 1024,   65536, 1536, 24,  96 << 20,  1792,  2407},
-}};
+  }};
+  return all;
+}
 // clang-format on
 
 [[noreturn]] void throw_not_a_target(std::string_view name) {
@@ -161,11 +165,11 @@ int Target::max_shared_bytes() const {
 }
 
 std::span<const DeviceFacts> shipped_device_facts() {
-  return kDevices;
+  return devices();
 }
 
 std::optional<DeviceFacts> find_device_facts(std::string_view name) {
-  for (const DeviceFacts& device : kDevices) {
+  for (const DeviceFacts& device : devices()) {
     if (device.name == name) return device;
   }
   return std::nullopt;
