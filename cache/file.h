@@ -4,7 +4,6 @@
 
 #include <sys/stat.h>
 
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +11,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tilec/write_guard.h"
 
 namespace tilec::cache {
 
@@ -42,24 +43,7 @@ std::optional<std::vector<std::string>> names_in(int folder);
 // pread until `out` is full or the file ends. -1 with errno set on an error.
 std::ptrdiff_t read_at(int descriptor, std::uint64_t offset, std::span<std::byte> out);
 
-// While it lives, this thread's writes beyond the limit on file sizes (ulimit -f) fail with EFBIG,
-// and those to a pipe that nobody reads with EPIPE: the signals that go with them, which would end
-// the host program, are held back and taken away. Other threads, the program's handlers and signals
-// that were pending before are untouched.
-class WriteGuard {
- public:
-  WriteGuard();
-  WriteGuard(const WriteGuard&) = delete;
-  WriteGuard& operator=(const WriteGuard&) = delete;
-  ~WriteGuard();
-
- private:
-  sigset_t ours_{};  // of the two, those that were not pending before
-  sigset_t mask_before_{};
-};
-
-// False with errno set on an error. Never ends the process, see WriteGuard.
-bool write_all(int descriptor, std::span<const std::byte> bytes);
+// As write_all, at an offset.
 bool write_all_at(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
 
 // fsync, where the file system knows it.

@@ -16,6 +16,7 @@
 #include <iterator>
 
 #include "tilec/error.h"
+#include "tilec/write_guard.h"
 
 namespace tilec {
 namespace {
@@ -134,6 +135,7 @@ void TemporaryFolder::write(const std::filesystem::path& name, std::string_view 
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
   if (error) fail(file.parent_path(), error.message());
+  const cache::WriteGuard guard;
   std::ofstream stream(file, std::ios::binary);
   stream.write(text.data(), static_cast<std::streamsize>(text.size()));
   stream.close();

@@ -16,6 +16,7 @@
 #include <filesystem>
 
 #include "device/backend.h"
+#include "tilec/write_guard.h"
 
 namespace tilec::host {
 namespace {
@@ -40,16 +41,6 @@ ObjectFile create_file() {
   file.descriptor = mkostemp(name.data(), O_CLOEXEC);
   if (file.descriptor >= 0) file.name = name;
   return file;
-}
-
-bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 // The loader takes a path that it has seen before for the same library, even if another file is
@@ -94,7 +85,7 @@ HostKernel::HostKernel(const KernelImage& image, const Calls& calls)
     : message_(image.message), thread_storage_bytes_(thread_storage_size(image)) {
   const ObjectFile file = create_file();
   std::string problem;
-  if (file.descriptor < 0 || !write_all(file.descriptor, image.bytes)) {
+  if (file.descriptor < 0 || !cache::write_all(file.descriptor, image.bytes)) {
     problem = std::string("writing it to a temporary file: ") + std::strerror(errno);
   } else {
     library_ = dlopen(own_path(file).c_str(), RTLD_NOW | RTLD_LOCAL);

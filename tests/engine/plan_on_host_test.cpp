@@ -1,4 +1,6 @@
 // Plans on the host device: the same life of a plan, with kernels that really run.
+#include <sys/resource.h>
+
 #include <numeric>
 #include <thread>
 
@@ -132,6 +134,26 @@ TEST_SUITE("host tsan") {
     }
     for (std::thread& thread : threads) thread.join();
     CHECK(engine.stats().compiles == 2);
+  }
+
+  TEST_CASE("on host: a limit on the size of files is an error, not the program's end") {
+    const auto device = host_device();
+    if (!device) return skip("no host device");
+    const TemporaryFolder folder;
+    check_sum(Engine(*device, options_in(folder / "stocked")).plan(kProblem));
+    for (const char* cache : {"empty", "stocked"}) {
+      CAPTURE(std::string(cache));
+      CHECK(in_child([&] {
+              const rlimit limit{1024, 1024};
+              setrlimit(RLIMIT_FSIZE, &limit);
+              try {
+                check_sum(Engine(Device::host(), options_in(folder / cache)).plan(kProblem));
+                return 1;
+              } catch (const Error&) {
+                return 0;
+              }
+            }) == 0);
+    }
   }
 }
 
