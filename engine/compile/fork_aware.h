@@ -8,7 +8,7 @@
 namespace tilec {
 
 // NVRTC has locks of its own. In a child that was forked while another thread was inside NVRTC they
-// may be held for ever: every call that would go there throws Error{driver} instead.
+// may be held for ever: each of this compiler's calls that would go there throws Error{driver} instead.
 std::unique_ptr<Compiler> fork_aware(std::unique_ptr<Compiler> nvrtc);
 
 }  // namespace tilec

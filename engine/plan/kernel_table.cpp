@@ -91,7 +91,7 @@ KernelTable::Shared KernelTable::prepare(const KernelRequest& request) {
     } catch (const ImageRejected& error) {
       const bool is_new = tried.rejected.emplace(obtained.key, obtained.artifact.builder).second;
       if (obtained.origin == Origin::compiler) {
-        if (obtained.artifact.kind == "cubin") return load_ptx_instead(request, tried, error);
+        if (obtained.artifact.kind == "cubin") return load_ptx_instead(request, error);
         throw;
       }
       if (!is_new) throw;
@@ -115,13 +115,15 @@ Obtained KernelTable::obtain(const KernelRequest& request, Tried& tried,
 }
 
 // The driver compiles PTX itself, perhaps for a GPU that it does not take this cubin for.
-KernelTable::Shared KernelTable::load_ptx_instead(KernelRequest request, Tried& tried,
-                                                  const ImageRejected& why) {
+KernelTable::Shared KernelTable::load_ptx_instead(KernelRequest request, const ImageRejected& why) {
   request.compile.target = request.compile.target.ptx();
   logger_->warn("{}; trying PTX ({})", why.what(), request.compile.target.name());
   try {
-    return load(request, obtainer_.obtain(request, tried));
+    return prepare(request);
   } catch (const Error& error) {
+    const bool about_image = error.kind() == ErrorKind::unsupported ||
+                             dynamic_cast<const ImageRejected*>(&error) != nullptr;
+    if (!about_image) throw;
     throw ImageRejected(fmt::format("{}. Nor does its PTX serve: {}", why.what(), error.what()));
   }
 }

@@ -51,7 +51,7 @@ class KernelTable {
   Shared prepare(const KernelRequest& request);
   Obtained obtain(const KernelRequest& request, Tried& tried, const std::string& rejection) const;
   Shared load(const KernelRequest& request, const Obtained& obtained);
-  Shared load_ptx_instead(KernelRequest request, Tried& tried, const ImageRejected& why);
+  Shared load_ptx_instead(KernelRequest request, const ImageRejected& why);
   void make_ready(const Kernel& kernel, const LaunchShape& shape, const std::string& name) const;
 
   std::shared_ptr<DeviceBackend> backend_;

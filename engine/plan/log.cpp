@@ -5,8 +5,10 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <mutex>
+#include <span>
+
+#include "tilec/write_guard.h"
 
 namespace tilec {
 namespace {
@@ -18,11 +20,8 @@ class StandardError final : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    for (std::size_t done = 0; done < line.size();) {
-      const ssize_t written = ::write(STDERR_FILENO, line.data() + done, line.size() - done);
-      if (written < 0 && errno != EINTR) return;  // there is nobody to tell
-      if (written > 0) done += static_cast<std::size_t>(written);
-    }
+    // There is nobody to tell where that fails.
+    cache::write_all(STDERR_FILENO, std::as_bytes(std::span(line.data(), line.size())));
   }
   void flush_() override {}
 };

@@ -227,6 +227,20 @@ TEST_SUITE("nvrtc") {
     CHECK(entries_in(folder.path()).size() == 2);
     CHECK(contains(messages.all_warnings(), "trying PTX (compute_90)"));
   }
+
+  TEST_CASE(
+      "cuda image: a fault of the driver beside the PTX is no rejection, and ends the search") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Engine engine(Device::cuda(0), options_in(folder.path()));
+    fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
+    fake_cuda::fail("cuKernelGetFunction", CUDA_ERROR_OUT_OF_MEMORY);
+    const Error error = error_of([&] { engine.plan(AddProblem{.shape = {100}}); });
+    fake_cuda::reset();
+    CHECK(contains(error.what(), "cuKernelGetFunction failed: CUDA_ERROR_OUT_OF_MEMORY"));
+    CHECK_FALSE(contains(error.what(), "Nor does its PTX serve"));
+    CHECK(engine.stats().compiles == 2);  // a cubin and its PTX, of the first choice alone
+  }
 }
 
 }  // namespace

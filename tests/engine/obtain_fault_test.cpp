@@ -1,5 +1,9 @@
 // What goes wrong on the way to an artifact: kernels that don't compile, damaged entries, caches
 // and dump folders that can't be used.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <thread>
 
@@ -145,6 +149,21 @@ TEST_SUITE("nvrtc") {
     CHECK_MESSAGE(others.warnings().size() == 2, others.all_warnings());
     CHECK(contains(others.all_warnings(), "written to by others"));
     CHECK(contains(others.all_warnings(), "TILEC_DUMP_DIR"));
+  }
+
+  TEST_CASE("obtain faults: a warning that can't be written ends no program") {
+    const TemporaryFolder folder;
+    write_text(folder / "a file", "");
+    CHECK(in_child([&] {
+            const rlimit limit{0, 0};
+            setrlimit(RLIMIT_FSIZE, &limit);
+            const int errors = open((folder / "errors").c_str(), O_WRONLY | O_CREAT, 0600);
+            if (errors < 0 || dup2(errors, STDERR_FILENO) < 0) return 1;
+            Options options = options_in(folder / "a file");
+            options.logger = nullptr;
+            return Engine(offline("sm_80"), options).cache_problems().size() == 1 ? 0 : 2;
+          }) == 0);
+    CHECK(read_text(folder / "errors").empty());
   }
 
   TEST_CASE("obtain faults: kernels that are not kept cost one warning a reason") {

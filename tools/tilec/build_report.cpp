@@ -25,7 +25,7 @@ std::string kernels(std::size_t count) {
 // Why entries went, and what would keep them.
 std::string eviction(const BuildReport& report) {
   if (report.max_bytes == 0 || report.bytes_needed <= report.max_bytes) {
-    return "another process removed them meanwhile; the same command builds them again";
+    return "the cache made room, or someone removed them; the same command builds them again";
   }
   return fmt::format("its bound of {} is too small for all; TILEC_CACHE_MAX_BYTES={} holds them",
                      human_bytes(report.max_bytes), typed_bytes(report.bytes_needed));

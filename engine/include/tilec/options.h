@@ -62,7 +62,8 @@ struct TILEC_EXPORT Options {
   // Where each plan's rendered source, PTX and cubin are written, hit or miss. Empty: nowhere.
   std::filesystem::path dump_dir;
   // Where the problems that were planned are recorded as a manifest for `tilec build`. Empty:
-  // nowhere. Like a dump, never written through a symbolic link, nor into a folder of a stranger's.
+  // nowhere. Like a dump, never written through a stranger's symbolic link, one at its own name, or
+  // into a stranger's folder.
   std::filesystem::path record;
 
   // Gets tilec's log messages. Null: a logger of tilec's own, on stderr from warnings up. spdlog's
