@@ -1,6 +1,7 @@
 #include "trust.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <fstream>
 #include <list>
+#include <optional>
 #include <system_error>
 
 namespace tilec::cache {
@@ -74,35 +76,22 @@ bool set_mode_with(int item, mode_t mode, const Change& change) {
   return false;
 }
 
-// Who planted a link decides where it leads. Nothing where each on the way is this user's or root's,
-// and lies where only they can put one.
-std::string distrust_links(const std::filesystem::path& path) {
-  constexpr int most = 40;
-  std::filesystem::path walked = "/";
-  std::list<std::filesystem::path> parts(path.begin(), path.end());
-  for (int links = 0; !parts.empty() && links <= most;) {
-    const std::filesystem::path here = (walked / parts.front()).lexically_normal();
-    parts.pop_front();
-    struct stat info {};
-    if (::lstat(here.c_str(), &info) != 0) return {};  // to be made, or opening it tells
-    if (!S_ISLNK(info.st_mode)) {
-      walked = here;
-      continue;
-    }
-    ++links;
-    struct stat folder {};
-    if (::stat(walked.c_str(), &folder) != 0) return {};
-    if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
-      return here.string() + " is a link of user " + std::to_string(info.st_uid);
-    }
-    if (Doubt doubt = distrust_parent(folder, walked.string()); !doubt.fault.empty()) {
-      return std::move(doubt.fault);
-    }
-    std::error_code error;
-    const std::filesystem::path target = std::filesystem::read_symlink(here, error);
-    parts.insert(parts.begin(), target.begin(), target.end());
-  }
-  return {};
+// A symbolic link on the way, and whose it is.
+struct Link {
+  std::filesystem::path target;
+  uid_t owner = 0;
+};
+
+// Opened first, so that what is judged is what is followed; nothing where the part is no link.
+std::optional<Link> read_link(const Descriptor& parent, const std::string& name) {
+  const Descriptor part(::openat(parent.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!part || ::fstat(part.get(), &info) != 0 || !S_ISLNK(info.st_mode)) return std::nullopt;
+  std::string target(PATH_MAX, '\0');
+  const ssize_t size = ::readlinkat(part.get(), "", target.data(), target.size());
+  if (size < 0) return std::nullopt;
+  target.resize(static_cast<std::size_t>(size));
+  return Link{std::move(target), info.st_uid};
 }
 
 Descriptor open_part(const Descriptor& parent, const std::string& name, bool create) {
@@ -117,14 +106,91 @@ Descriptor open_part(const Descriptor& parent, const std::string& name, bool cre
   return Descriptor(::openat(parent.get(), name.c_str(), flags));
 }
 
-std::string fault_text(const std::filesystem::path& path, const std::filesystem::path& part,
-                       bool create) {
-  const int error = errno;
-  const bool missing = error == ENOENT && !create;
-  if (missing && part == path) return "it does not exist";
-  return part.string() + (create ? " can't be made or opened: " : " can't be opened: ") +
-         error_text(error);
-}
+// From the root folder down a path, each folder open and judged before the next is looked for in it.
+class Walk {
+ public:
+  Walk(const std::filesystem::path& path, Trust trust, bool create)
+      : trust_(trust), create_(create), left_(path.begin(), path.end()) {
+    start();
+  }
+
+  // Whether there is a part left to go; at the end of the path, or of the walk, there is none.
+  bool step() {
+    while (!left_.empty() && (left_.front().empty() || left_.front() == ".")) left_.pop_front();
+    if (left_.empty() || !doubt_.fault.empty()) return false;
+    const std::string part = left_.front().string();
+    left_.pop_front();
+    if (part == "/") {
+      start();
+      return true;
+    }
+    if (trust_ != Trust::shared && !trusted()) return false;
+    // Who planted a link decides where it leads.
+    if (trust_ == Trust::output) {
+      if (const std::optional<Link> link = read_link(here_, part)) return follow(*link, part);
+    }
+    return enter(part);
+  }
+
+  const Descriptor& here() const { return here_; }
+  const std::filesystem::path& path() const { return path_; }
+  const Doubt& doubt() const { return doubt_; }
+  bool untrusted() const { return untrusted_; }
+
+ private:
+  void start() {
+    here_ = Descriptor(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    path_ = "/";
+  }
+
+  bool trusted() {
+    struct stat info {};
+    doubt_ = ::fstat(here_.get(), &info) == 0
+                 ? distrust_parent(info, path_.string())
+                 : Doubt{path_.string() + ": " + error_text(errno), {}};
+    untrusted_ = !doubt_.fault.empty();
+    return !untrusted_;
+  }
+
+  bool follow(const Link& link, const std::string& name) {
+    constexpr int most = 40;
+    const std::string path = (path_ / name).string();
+    if (link.owner != 0 && link.owner != ::geteuid()) {
+      doubt_.fault = path + " is a link of user " + std::to_string(link.owner);
+      untrusted_ = true;
+    } else if (++links_ > most) {
+      doubt_.fault = path + " can't be opened: " + error_text(ELOOP);
+    } else {
+      left_.insert(left_.begin(), link.target.begin(), link.target.end());
+    }
+    return doubt_.fault.empty();
+  }
+
+  bool enter(const std::string& part) {
+    path_ = part == ".." ? path_.parent_path() : path_ / part;
+    Descriptor next = open_part(here_, part, create_);
+    if (!next) {
+      const int error = errno;
+      doubt_.fault = error == ENOENT && !create_ && left_.empty()
+                         ? "it does not exist"
+                         : path_.string() +
+                               (create_ ? " can't be made or opened: " : " can't be opened: ") +
+                               error_text(error);
+      return false;
+    }
+    here_ = std::move(next);
+    return true;
+  }
+
+  const Trust trust_;
+  const bool create_;
+  std::list<std::filesystem::path> left_;
+  Descriptor here_;
+  std::filesystem::path path_;  // of what is open, without links
+  int links_ = 0;
+  Doubt doubt_;
+  bool untrusted_ = false;
+};
 
 }  // namespace
 
@@ -165,41 +231,22 @@ bool set_folder_mode(int parent, const std::string& name, mode_t mode) {
 OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool create) {
   OpenedFolder out;
   std::error_code error;
-  out.path = std::filesystem::absolute(path, error);
-  if (!error && trust == Trust::output) out.fault = distrust_links(out.path);
-  out.untrusted = !out.fault.empty();
-  if (out.untrusted) return out;
-  if (!error) out.path = std::filesystem::weakly_canonical(out.path, error);
+  std::filesystem::path whole = std::filesystem::absolute(path, error);
+  // Of the cache's own folders only where they are counts, not the way that leads there.
+  if (!error && trust != Trust::output) whole = std::filesystem::weakly_canonical(whole, error);
   if (error) {
     out.fault = "its path can't be followed: " + error.message();
     return out;
   }
-  if (!out.path.has_filename() && out.path.has_relative_path()) out.path = out.path.parent_path();
+  Walk walk(whole, trust, create);
+  while (walk.step()) continue;
+  out.path = walk.path();
+  out.fault = walk.doubt().fault;
+  out.remedy = walk.doubt().remedy;
+  out.untrusted = walk.untrusted();
+  if (!out.fault.empty()) return out;
 
-  Descriptor here(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  std::filesystem::path walked = "/";
-  for (const std::filesystem::path& part : out.path.relative_path()) {
-    if (trust != Trust::shared) {
-      struct stat info {};
-      Doubt doubt = ::fstat(here.get(), &info) == 0
-                        ? distrust_parent(info, walked.string())
-                        : Doubt{walked.string() + ": " + error_text(errno), {}};
-      if (!doubt.fault.empty()) {
-        out.fault = std::move(doubt.fault);
-        out.remedy = std::move(doubt.remedy);
-        out.untrusted = true;
-        return out;
-      }
-    }
-    walked /= part;
-    Descriptor next = open_part(here, part.string(), create);
-    if (!next) {
-      out.fault = fault_text(out.path, walked, create);
-      return out;
-    }
-    here = std::move(next);
-  }
-  if (::fstat(here.get(), &out.info) == 0) out.fault = distrust(out.info, trust);
+  if (::fstat(walk.here().get(), &out.info) == 0) out.fault = distrust(out.info, trust);
   if (!out.fault.empty()) {
     out.fault = "it " + out.fault;
     if (out.info.st_uid == ::geteuid()) {
@@ -208,7 +255,7 @@ OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool cr
     out.untrusted = true;
     return out;
   }
-  out.folder = Descriptor(::openat(here.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  out.folder = Descriptor(::openat(walk.here().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.folder) out.fault = "it can't be opened: " + error_text(errno);
   return out;
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "file.h"
 #include "trust.h"
@@ -22,7 +21,9 @@ std::string clause(const std::filesystem::path& file, const char* what) {
 // The folder that the file lies in, open; or why not.
 OpenedFolder open_parent(const std::filesystem::path& file) {
   OpenedFolder opened = open_folder(file.parent_path(), Trust::output, true);
-  if (!opened.fault.empty()) opened.fault = file.parent_path().string() + ": " + opened.fault;
+  if (opened.fault.empty()) return opened;
+  opened.fault = file.parent_path().string() + ": " + opened.fault;
+  if (!opened.remedy.empty()) opened.fault += "; " + opened.remedy;
   return opened;
 }
 

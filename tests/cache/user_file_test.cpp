@@ -83,6 +83,7 @@ TEST_SUITE("cpu") {
         const bool told =
             mentions(why, "written to by others") || mentions(why, "others may write to");
         CHECK_MESSAGE(told, why);
+        CHECK_MESSAGE(mentions(why, "`chmod go-w "), why);
         CHECK_FALSE(fs::exists(folder / file));
         CHECK(chmod((folder / "open").c_str(), 01777) == 0);
         CHECK(way(folder / file, "text") == "");
@@ -116,6 +117,30 @@ TEST_SUITE("cpu") {
     }
     CHECK(append_line(folder / "sticky/file", "line\n") != "");
     CHECK(text_of(folder / "sticky/file") == "theirs\n");
+  }
+
+  TEST_CASE("user file: the user's own links on the way are followed, as the system follows them") {
+    TemporaryFolder folder;
+    fs::create_directories(folder / "deep/inner");
+    fs::create_directory_symlink("deep", folder / "relative");
+    fs::create_directory_symlink("../relative/inner", folder / "deep/up");
+    fs::create_directory_symlink(folder / "deep/up", folder / "absolute");
+    fs::create_directory_symlink("yet to come", folder / "dangling");
+    fs::create_directory_symlink("loop", folder / "loop");
+    for (const Write way : kWays) {
+      CHECK(way(folder / "relative/one", "text") == "");
+      CHECK(fs::exists(folder / "deep/one"));
+      CHECK(way(folder / "absolute/./two", "text") == "");
+      CHECK(fs::exists(folder / "deep/inner/two"));
+      CHECK(way(folder / "absolute/../three", "text") == "");  // above where the link leads
+      CHECK(fs::exists(folder / "deep/three"));
+      CHECK(way(folder / "dangling/four", "text") == "");
+      CHECK(fs::exists(folder / "yet to come/four"));
+      CHECK(mentions(way(folder / "loop/five", "text"), "loop can't be opened: Too many levels"));
+      for (const char* made : {"deep/one", "deep/inner/two", "deep/three", "yet to come"}) {
+        CHECK(fs::remove_all(folder / made) > 0);
+      }
+    }
   }
 
   TEST_CASE("user file: a limit on the size of files is a failure, not the program's end") {
