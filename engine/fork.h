@@ -1,6 +1,6 @@
 // What a fork leaves behind. A child has one thread, and every lock that another thread of its
 // parent held stays locked in it for ever; so what was made before a fork is told apart, and left
-// alone. One pair of handlers for the whole engine, thread-safe.
+// alone. (The host device's runners and the cache's locks have handlers of their own.) Thread-safe.
 #pragma once
 
 #include <array>

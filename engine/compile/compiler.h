@@ -40,6 +40,9 @@ class Compiler {
   // What the request's target is compiled as where the compiler does not know it: PTX of an earlier
   // one. May open the compiler. Throws Error{unsupported} where it is missing.
   virtual Target nearest_target(const Target& target) const { return target; }
+  // Artifact::builder of what compile() makes of the request. May open the compiler, and compile
+  // something small. Throws Error{unsupported} where it is missing.
+  virtual std::string builder(const CompileRequest& request) const = 0;
   // Throws Error{compile} with kernel, options and the full log; Error{unsupported} where the
   // compiler is missing (and where it was looked for) or does not know the target.
   virtual Artifact compile(const CompileRequest& request) const = 0;

@@ -27,6 +27,9 @@ class ForkAwareCompiler final : public Compiler {
   Target nearest_target(const Target& target) const override {
     return inside_nvrtc([&] { return nvrtc_->nearest_target(target); });
   }
+  std::string builder(const CompileRequest& request) const override {
+    return inside_nvrtc([&] { return nvrtc_->builder(request); });
+  }
   Artifact compile(const CompileRequest& request) const override {
     return inside_nvrtc([&] { return nvrtc_->compile(request); });
   }

@@ -202,6 +202,8 @@ class HostCompiler final : public Compiler {
     return list;
   }
 
+  std::string builder(const CompileRequest&) const override { return program().builder; }
+
   Artifact compile(const CompileRequest& request) const override {
     const auto start = Clock::now();
     const Program& compiler = program();

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "privilege.h"
 #include "tilec/error.h"
 #include "tilec/write_guard.h"
 
@@ -22,11 +22,6 @@ namespace tilec {
 namespace {
 
 constexpr const char* kOutput = "output.txt";
-// Whether the program has rights that whoever started it hasn't (set-user-id, file capabilities):
-// then the environment is a stranger's.
-bool is_privileged() {
-  return getauxval(AT_SECURE) != 0;
-}
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& why) {
   throw Error(ErrorKind::unsupported,
@@ -151,13 +146,9 @@ std::string TemporaryFolder::read(const std::filesystem::path& name) const {
 ProgramResult run_program(const std::filesystem::path& program,
                           const std::vector<std::string>& arguments,
                           const TemporaryFolder& folder) {
-  // The child starts elsewhere: a relative path would point to nothing there.
-  std::string name = program.string();
-  if (name.find('/') != std::string::npos) {
-    name = std::filesystem::absolute(program).string();
-  } else if (is_privileged()) {
-    name = "/usr/bin/" + name;
-  }
+  const bool is_name = program.native().find('/') == std::string::npos;
+  const std::string name =
+      is_name && is_privileged() ? "/usr/bin/" + program.string() : program.string();
   std::vector<std::string> texts{name};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;

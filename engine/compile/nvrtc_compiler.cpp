@@ -120,6 +120,10 @@ class NvrtcCompiler final : public Compiler {
     throw Error(ErrorKind::unsupported, library.why_not(target));
   }
 
+  std::string builder(const CompileRequest& request) const override {
+    return builder(request, release(nvrtc(), {}));
+  }
+
   Artifact compile(const CompileRequest& request) const override {
     const auto start = Clock::now();
     const NvrtcLibrary& library = nvrtc();
@@ -135,11 +139,7 @@ class NvrtcCompiler final : public Compiler {
     Artifact artifact{
         .kind = ptx ? "ptx" : "cubin", .image = ptx ? program.ptx() : program.cubin(), .log = log};
     artifact.entries = parse_ptxas_log(log);
-    artifact.builder = "nvrtc-" + release(library, artifact.image);
-    // What came out depends on the headers, too.
-    if (other_headers(library, request)) {
-      artifact.builder += "-headers-" + library.headers->version();
-    }
+    artifact.builder = builder(request, release(library, artifact.image));
     if (ptx) artifact.entries = {cache::EntryPoint{.name = request.source.entry}};
     expect_entry(request, artifact);
     artifact.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -147,6 +147,14 @@ class NvrtcCompiler final : public Compiler {
   }
 
  private:
+  std::string builder(const CompileRequest& request, const std::string& release) const {
+    std::string name = "nvrtc-" + release;
+    // What comes out depends on the headers, too.
+    if (other_headers(nvrtc(), request)) name += "-headers-" + nvrtc().headers->version();
+    return name;
+  }
+
+  // Of an image, or where that doesn't tell (or is empty) of the library.
   std::string release(const NvrtcLibrary& library, const std::vector<std::byte>& image) const {
     if (std::string told = release_in(image); !told.empty()) return told;
     const std::lock_guard lock(mutex_);

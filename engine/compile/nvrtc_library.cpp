@@ -2,10 +2,11 @@
 #include "compile/nvrtc_library.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <array>
+
+#include "loader.h"
 
 namespace tilec {
 namespace {
@@ -26,12 +27,6 @@ std::vector<fs::path> places(const NvrtcLocation& location) {
     }
   }
   return list;
-}
-
-fs::path path_of(void* library) {
-  const link_map* map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return {};
-  return map->l_name;
 }
 
 // NVRTC asks for its builtins by name, which the loader may not find in an unusual folder. One that

@@ -129,6 +129,7 @@ std::optional<Obtained> Obtainer::look_up(const KernelRequest& request, Tried& t
 
 std::optional<Obtained> Obtainer::look_up_stand_in(const KernelRequest& request,
                                                    Tried& tried) const {
+  if (request.exact) return std::nullopt;
   for (const Target& target : request.compile.target.stand_ins()) {
     if (auto hit = look_up(retargeted(request, target), tried, Look::again)) return hit;
   }
@@ -167,10 +168,10 @@ Obtained Obtainer::build(const KernelRequest& request, Tried& tried) const {
 }
 
 Artifact Obtainer::compile(const CompileRequest& request) const {
+  expect_builder(request);
   try {
     Artifact artifact = compiler(request.target).compile(request);
     logger_->debug("compiled {} in {:.0f} ms", request.name, artifact.seconds * 1e3);
-    expect_builder(request, artifact);
     const std::lock_guard lock(mutex_);
     ++stats_.compiles;
     stats_.compile_seconds += artifact.seconds;
@@ -225,14 +226,16 @@ void Obtainer::dump(const KernelRequest& request, const Obtained& obtained) cons
   logger_->log(first ? spdlog::level::warn : spdlog::level::debug, "{}", problem);
 }
 
-// Only a compile tells which build of the compiler is at hand.
-void Obtainer::expect_builder(const CompileRequest& request, const Artifact& artifact) const {
+// Before any compile: another choice would meet the same compiler.
+void Obtainer::expect_builder(const CompileRequest& request) const {
   const std::string& wanted = options_.require_builder;
-  if (wanted.empty() || wanted == artifact.builder) return;
+  if (wanted.empty()) return;
+  const std::string here = compiler(request.target).builder(request);
+  if (wanted == here) return;
   throw Error(ErrorKind::unsupported,
               fmt::format("the cache serves no {} built by {}, which the options require, and the "
                           "compiler here is {}",
-                          request.name, wanted, artifact.builder));
+                          request.name, wanted, here));
 }
 
 void Obtainer::note_misses(const std::vector<cache::Miss>& misses, Tried& tried, Look look) const {

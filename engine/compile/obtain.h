@@ -64,12 +64,13 @@ class Obtainer {
   enum class Look { first, again };  // again: what was missing is still no news
   std::optional<Obtained> look_up(const KernelRequest& request, Tried& tried,
                                   Look look = Look::first) const;
+  // Code for another target that runs on the request's; nothing for an exact request.
   std::optional<Obtained> look_up_stand_in(const KernelRequest& request, Tried& tried) const;
   Obtained build(const KernelRequest& request, Tried& tried) const;
   Artifact compile(const CompileRequest& request) const;
   void publish(const cache::Key& key, const KernelRequest& request, const Artifact& artifact) const;
   void dump(const KernelRequest& request, const Obtained& obtained) const;
-  void expect_builder(const CompileRequest& request, const Artifact& artifact) const;
+  void expect_builder(const CompileRequest& request) const;
   void note_misses(const std::vector<cache::Miss>& misses, Tried& tried, Look look) const;
   [[noreturn]] void throw_cache_miss(const KernelRequest& request) const;
 

@@ -2,7 +2,9 @@
 // side by side, as compiling PTX may take the driver seconds. Thread-safe.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,13 +35,17 @@ class CudaKernel final : public LoadedKernel {
     while (place != nullptr && place->context != context) place = place->next;
     return place != nullptr ? CUDA_SUCCESS : add_place(context, driver);
   }
-  // The stream it was launched into last, whose context has it. One that is destroyed may leave its
-  // name to another context's: then the launch itself loads it.
+  // One of the few streams that it was launched into last, whose contexts have it. One that is
+  // destroyed may leave its name to another context's: then the launch itself loads it.
   bool was_launched_in(Stream stream) const {
-    return last_stream_.load(std::memory_order_relaxed) == stream;
+    for (const std::atomic<Stream>& known : streams_) {
+      if (known.load(std::memory_order_relaxed) == stream) return true;
+    }
+    return false;
   }
   void note_launch_in(Stream stream) const {
-    last_stream_.store(stream, std::memory_order_relaxed);
+    const unsigned place = noted_.fetch_add(1, std::memory_order_relaxed);
+    streams_[place % streams_.size()].store(stream, std::memory_order_relaxed);
   }
 
   CUlibrary library = nullptr;
@@ -55,7 +61,8 @@ class CudaKernel final : public LoadedKernel {
   CUresult add_place(CUcontext context, const Driver& driver) const;
 
   mutable std::atomic<const Place*> places_{nullptr};  // grows at the front
-  mutable std::atomic<Stream> last_stream_{nullptr};
+  mutable std::array<std::atomic<Stream>, 8> streams_{};
+  mutable std::atomic<unsigned> noted_{0};
   mutable std::mutex mutex_;  // of adding places
 };
 

@@ -2,8 +2,6 @@
 #include "device/driver.h"
 
 #include <dlfcn.h>
-#include <link.h>
-#include <pthread.h>
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
@@ -16,6 +14,7 @@
 
 #include "device/driver_advice.h"
 #include "fork.h"
+#include "loader.h"
 
 namespace tilec {
 namespace {
@@ -75,12 +74,6 @@ constexpr std::string_view kHostDevice =
     ". To run kernels on the CPU instead, ask for the host device: Device::host(), or "
     "--device host";
 
-std::string path_of(void* library) {
-  const link_map* map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return {};
-  return map->l_name;
-}
-
 // Before the driver's own names can be asked for.
 std::string init_failure(CUresult result, const std::string& path) {
   const DriverAdvice* advice = driver_advice(result);
@@ -106,7 +99,7 @@ std::unique_ptr<Driver> open_driver() {
     throw Error(ErrorKind::driver,
                 fmt::format("the CUDA driver ({}) is older than 12.0, the least that tilec works "
                             "with: update it",
-                            path_of(library)));
+                            path_of(library).string()));
   }
   auto driver = std::make_unique<Driver>();
   find_all(get, *driver);
@@ -134,15 +127,15 @@ void* open_driver_library(std::span<const char* const> places) {
     // Asked for by this name: a stub, or a driver of CUDA 11, may have no cuGetProcAddress_v2.
     const auto init = reinterpret_cast<decltype(&::cuInit)>(dlsym(library, "cuInit"));
     if (init == nullptr) {
-      looked += path_of(library) + " (has no cuInit: it is not a CUDA driver)";
+      looked += path_of(library).string() + " (has no cuInit: it is not a CUDA driver)";
       continue;
     }
     const CUresult result = init(0);
     if (result == CUDA_SUCCESS) return library;
-    const std::string failure = init_failure(result, path_of(library));
+    const std::string failure = init_failure(result, path_of(library).string());
     if (result != CUDA_ERROR_STUB_LIBRARY) throw Error(ErrorKind::driver, failure);
     // The driver itself may lie behind it.
-    looked += path_of(library) + " (the toolkit's stub)";
+    looked += path_of(library).string() + " (the toolkit's stub)";
     if (stub.empty()) stub = failure;
   }
   if (!stub.empty()) throw Error(ErrorKind::driver, stub);

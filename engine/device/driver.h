@@ -4,7 +4,6 @@
 
 #include <cuda.h>
 
-#include <atomic>
 #include <source_location>
 #include <span>
 #include <string>

@@ -1,11 +1,8 @@
 // The host device: a backend that runs kernels on the CPU, one fiber per CUDA thread, several
 // blocks at a time on OS threads. Thread-safe; after a fork the child can go on using it.
 #include <stdlib.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -18,6 +15,8 @@
 #include "device/host_block.h"
 #include "device/host_kernel.h"
 #include "device/host_runner_pool.h"
+#include "device/launch_shape.h"
+#include "fork.h"
 #include "tilec/error.h"
 
 namespace tilec {
@@ -91,43 +90,12 @@ class FirstFault {
   std::string text_;
 };
 
-[[noreturn]] void refuse(const HostKernel& kernel, const std::string& why) {
-  throw Error(ErrorKind::invalid_argument, "host device: " + kernel.message() + ": " + why);
-}
-
 // The host has the default streams only.
 void expect_default(Stream stream) {
   const auto value = reinterpret_cast<std::uintptr_t>(stream);
   if (value <= 2) return;  // null, legacy, per thread
   throw Error(ErrorKind::invalid_argument,
               "the host device has no streams beside the default one: pass none");
-}
-
-// What a GPU would refuse too.
-void check_shape(const HostKernel& kernel, const LaunchShape& shape, std::int64_t max_shared) {
-  constexpr std::array<int, 3> kMaxBlock{1024, 1024, 64};
-  constexpr std::array<std::int64_t, 3> kMaxGrid{(std::int64_t{1} << 31) - 1, 65535, 65535};
-  std::int64_t threads = 1;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::string axis(1, "xyz"[i]);
-    if (shape.block[i] < 1 || shape.block[i] > kMaxBlock[i]) {
-      refuse(kernel, "a block of " + std::to_string(shape.block[i]) + " threads along " + axis +
-                         "; 1 to " + std::to_string(kMaxBlock[i]) + " are possible");
-    }
-    if (shape.grid[i] < 0 || shape.grid[i] > kMaxGrid[i]) {
-      refuse(kernel, "a grid of " + std::to_string(shape.grid[i]) + " blocks along " + axis +
-                         "; at most " + std::to_string(kMaxGrid[i]) + " are possible");
-    }
-    threads *= shape.block[i];
-  }
-  if (threads > BlockRunner::kMaxThreads) {
-    refuse(kernel, "a block of " + std::to_string(threads) + " threads; at most " +
-                       std::to_string(BlockRunner::kMaxThreads) + " are possible");
-  }
-  if (shape.shared_bytes < 0 || shape.shared_bytes > max_shared) {
-    refuse(kernel, std::to_string(shape.shared_bytes) + " bytes of shared memory; at most " +
-                       std::to_string(max_shared) + " are possible");
-  }
 }
 
 DeviceFacts facts_of_host() {
@@ -146,14 +114,19 @@ DeviceFacts facts_of_host() {
   return facts;
 }
 
+HostOptions checked(const HostOptions& options) {
+  if (options.threads >= 0) return options;
+  throw Error(ErrorKind::invalid_argument, "HostOptions::threads is " +
+                                               std::to_string(options.threads) +
+                                               "; 0 (one per core) or more is allowed");
+}
+
 class HostBackend : public DeviceBackend {
  public:
-  explicit HostBackend(const HostOptions& options) : options_(options) {
-    if (options.threads < 0) {
-      throw Error(ErrorKind::invalid_argument, "HostOptions::threads is " +
-                                                   std::to_string(options.threads) +
-                                                   "; 0 (one per core) or more is allowed");
-    }
+  explicit HostBackend(const HostOptions& options) : options_(checked(options)) {}
+
+  ~HostBackend() override {
+    if (Table* const held = table_.load(); held->born == fork_generation()) delete held;
   }
 
   std::string name() const override { return "host"; }
@@ -178,7 +151,15 @@ class HostBackend : public DeviceBackend {
  private:
   using Kernels = std::map<std::pair<std::string, std::string>, std::shared_ptr<const HostKernel>>;
 
-  std::unique_lock<std::mutex> lock_kernels();
+  // A child that was forked while another thread held a lock would wait for it forever: each
+  // process has a table of its own.
+  struct Table {
+    const std::uint64_t born = fork_generation();
+    std::mutex mutex;  // of the kernels
+    Kernels kernels;   // by id and entry
+  };
+
+  Table& table();
   int workers(const LaunchShape& shape, std::uint64_t blocks) const;
   void run_blocks(const Launch& launch, BlockQueue& queue, FirstFault& fault,
                   bool own_thread) const;
@@ -186,25 +167,16 @@ class HostBackend : public DeviceBackend {
   const HostOptions options_;
   const Target target_ = Target::host();
   const DeviceFacts facts_ = facts_of_host();
-  std::mutex mutex_;  // of kernels_
-  Kernels kernels_;   // by id and entry
+  std::atomic<Table*> table_{new Table};
 };
 
-// A child that was forked while another thread held the lock would wait for it forever.
-std::unique_lock<std::mutex> HostBackend::lock_kernels() {
-  constexpr auto kPatience = std::chrono::seconds(60);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  while (!lock.owns_lock()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw Error(ErrorKind::driver,
-                  "the host device's kernel table is locked: this process was forked while another "
-                  "thread loaded a kernel; make a new Device::host() after the fork");
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-    static_cast<void>(lock.try_lock());
-  }
-  return lock;
+HostBackend::Table& HostBackend::table() {
+  Table* held = table_.load();
+  if (held->born == fork_generation()) return *held;
+  auto fresh = std::make_unique<Table>();
+  // The parent's is left as it is: another thread may have held its lock.
+  if (table_.compare_exchange_strong(held, fresh.get())) held = fresh.release();
+  return *held;
 }
 
 std::shared_ptr<const LoadedKernel> HostBackend::load(const KernelImage& image,
@@ -214,13 +186,14 @@ std::shared_ptr<const LoadedKernel> HostBackend::load(const KernelImage& image,
                                             " bytes of shared memory; the host device gives " +
                                             std::to_string(target_.max_shared_bytes()));
   }
-  const auto lock = lock_kernels();
-  std::shared_ptr<const HostKernel>& kernel = kernels_[{image.id, image.entry}];
+  Table& here = table();
+  const std::lock_guard lock(here.mutex);
+  std::shared_ptr<const HostKernel>& kernel = here.kernels[{image.id, image.entry}];
   if (kernel == nullptr) {
     try {
       kernel = std::make_shared<const HostKernel>(image, BlockRunner::calls());
     } catch (...) {
-      kernels_.erase({image.id, image.entry});
+      here.kernels.erase({image.id, image.entry});
       throw;
     }
   }
@@ -228,8 +201,9 @@ std::shared_ptr<const LoadedKernel> HostBackend::load(const KernelImage& image,
 }
 
 void HostBackend::trim() {
-  const auto lock = lock_kernels();
-  std::erase_if(kernels_, [](const auto& kernel) { return kernel.second.use_count() == 1; });
+  Table& here = table();
+  const std::lock_guard lock(here.mutex);
+  std::erase_if(here.kernels, [](const auto& kernel) { return kernel.second.use_count() == 1; });
 }
 
 // How many OS threads a launch is worth: starting one costs as much as some thousand fibers.
@@ -279,7 +253,9 @@ void HostBackend::launch(const LoadedKernel& loaded, const LaunchShape& shape,
                          const void* arguments, Stream stream) const {
   expect_default(stream);
   const auto& kernel = static_cast<const HostKernel&>(loaded);
-  check_shape(kernel, shape, target_.max_shared_bytes());
+  if (const std::string fault = launch_fault(shape, target_.max_shared_bytes()); !fault.empty()) {
+    throw Error(ErrorKind::invalid_argument, "host device: " + kernel.message() + " " + fault);
+  }
   std::uint64_t blocks = 1;
   for (const std::int64_t extent : shape.grid) blocks *= static_cast<std::uint64_t>(extent);
   if (blocks == 0) return;

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +15,8 @@
 #include <filesystem>
 
 #include "device/backend.h"
+#include "device/host_sanitizers.h"
+#include "privilege.h"
 #include "tilec/write_guard.h"
 
 namespace tilec::host {
@@ -35,7 +36,7 @@ ObjectFile create_file() {
   ObjectFile file;
   file.descriptor = memfd_create("tilec-kernel", MFD_CLOEXEC);
   // A set-user-id program trusts no folder of the environment's with code that it will run.
-  if (file.descriptor >= 0 || getauxval(AT_SECURE) != 0) return file;
+  if (file.descriptor >= 0 || is_privileged()) return file;
   std::error_code error;
   std::string name = (std::filesystem::temp_directory_path(error) / "tilec-kernel-XXXXXX").string();
   file.descriptor = mkostemp(name.data(), O_CLOEXEC);
@@ -92,7 +93,7 @@ HostKernel::HostKernel(const KernelImage& image, const Calls& calls)
     if (library_ == nullptr) problem = dlerror();
   }
   if (!file.name.empty()) unlink(file.name.c_str());
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(TILEC_ADDRESS_SANITIZER)
   descriptor_ = file.descriptor;  // kept open: a report reads lines and names from it
 #else
   if (file.descriptor >= 0) close(file.descriptor);

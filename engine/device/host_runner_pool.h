@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "device/host_block.h"
+#include "device/host_sanitizers.h"
 
 namespace tilec::host {
 
@@ -15,7 +16,7 @@ class RunnerPool {
  public:
   // A runner is up to 1024 stacks of two mappings each: these make half of the 65,530 mappings that
   // Linux allows a process. ThreadSanitizer has a place for 8,128 threads and fibers.
-#if defined(__SANITIZE_THREAD__)
+#if defined(TILEC_THREAD_SANITIZER)
   static constexpr int kRunners = 4;
 #else
   static constexpr int kRunners = 16;

@@ -156,7 +156,7 @@ struct Engine::State {
   Made make(const Problem& problem, const PlanOptions& plan_options, const Templates& templates);
   Made make(const Problem& problem, const Choice& choice);
   void log_passed_over(const std::vector<Choice>& choices, const std::vector<Error>& failures,
-                       const Choice& taken) const;
+                       const Choice* taken) const;
   Choice first_choice(const Problem& problem, const PlanOptions& plan_options) const {
     return select(problem, plan_options, device.target(), *current_templates()).front();
   }
@@ -196,17 +196,21 @@ Made Engine::State::make(const Problem& problem, const PlanOptions& plan_options
                          const Templates& from) {
   const std::vector<Choice> choices = select(problem, plan_options, device.target(), from);
   recorder.add(problem, plan_options);
-  std::vector<Error> failures;
+  std::vector<Error> failures;  // of the first choices, in their order
   for (const Choice& choice : choices) {
     try {
       Made made = make(problem, choice);
-      log_passed_over(choices, failures, choice);
+      log_passed_over(choices, failures, &choice);
       return made;
     } catch (const Error& error) {
-      if (choices.size() == 1 || !is_about_choice(error)) throw;
+      if (choices.size() == 1 || !is_about_choice(error)) {
+        log_passed_over(choices, failures, nullptr);
+        throw;
+      }
       failures.push_back(error);
     }
   }
+  log_passed_over(choices, failures, nullptr);
   const Error& first = failures.front();
   const std::size_t others = choices.size() - 1;
   throw Error(first.kind(),
@@ -216,14 +220,22 @@ Made Engine::State::make(const Problem& problem, const PlanOptions& plan_options
 }
 
 void Engine::State::log_passed_over(const std::vector<Choice>& choices,
-                                    const std::vector<Error>& failures, const Choice& taken) const {
+                                    const std::vector<Error>& failures, const Choice* taken) const {
+  const auto name = [](const Choice& choice) {
+    return fmt::format("{} {}", choice.kernel->name, describe(choice.parameters));
+  };
+  std::string_view told;
   for (std::size_t i = 0; i < failures.size(); ++i) {
+    const std::string_view why = failures[i].what();
+    if (why == told) continue;  // a compiler that is missing is missing for all
+    told = why;
     // To take what is present is what must_hit is for; anything else is worth a look.
     const bool usual = failures[i].kind() == ErrorKind::cache_miss;
-    logger->log(usual ? spdlog::level::debug : spdlog::level::warn,
-                "{} {} is used in place of {} {}: {}", taken.kernel->name,
-                describe(taken.parameters), choices[i].kernel->name,
-                describe(choices[i].parameters), failures[i].what());
+    logger->log(usual ? spdlog::level::debug : spdlog::level::warn, "{}: {}",
+                taken == nullptr
+                    ? name(choices[i]) + " does not serve"
+                    : fmt::format("{} is used in place of {}", name(*taken), name(choices[i])),
+                why);
   }
 }
 

@@ -2,8 +2,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <limits>
+
+#include "device/launch_shape.h"
 
 namespace tilec {
 namespace {
@@ -28,26 +29,10 @@ int blocks_by_registers(const DeviceFacts& facts, int threads, int registers) {
 }  // namespace
 
 void expect_launchable(const Choice& choice, const LaunchShape& shape, const DeviceFacts& facts) {
-  const std::string kernel = fmt::format("{} {}", choice.kernel->name, describe(choice.parameters));
-  const auto& [width, height, depth] = shape.block;
-  // Each by itself first: the product of three may be anything.
-  if (std::min({width, height, depth}) < 1 || std::max(width, height) > 1024 || depth > 64 ||
-      shape.threads() > 1024) {
-    refuse("{} would need blocks of {}×{}×{} threads; CUDA's limit is 1024 in all, 64 of them in z",
-           kernel, width, height, depth);
-  }
   const bool host = choice.target.kind() == Target::Kind::host;
   const std::int64_t most = host ? choice.target.max_shared_bytes() : facts.shared_bytes_block;
-  if (shape.shared_bytes < 0 || shape.shared_bytes > most) {
-    refuse("{} would need {} bytes of shared memory a block; the device has {}", kernel,
-           shape.shared_bytes, most);
-  }
-  const auto& [x, y, z] = shape.grid;
-  if (std::min({x, y, z}) < 0 || x > 0x7fffffff || y > 65535 || z > 65535) {
-    refuse(
-        "{} would need a grid of {}×{}×{} blocks; CUDA's limit is 2147483647×65535×65535. Larger "
-        "tiles need fewer blocks",
-        kernel, x, y, z);
+  if (const std::string fault = launch_fault(shape, most); !fault.empty()) {
+    refuse("{} {} {}", choice.kernel->name, describe(choice.parameters), fault);
   }
 }
 

@@ -11,19 +11,19 @@
 namespace tilec {
 namespace {
 
-// Of NVRTC and of C++ compilers, without their dashes: whole, or with a value after a '=' or at once.
-constexpr std::array<std::string_view, 12> kFileOptions{
-    "I",       "include", "pre-include", "isystem", "iquote",       "idirafter",
-    "imacros", "pch",     "create-pch",  "use-pch", "options-file", "optf"};
-// Those begin like them and read nothing.
-constexpr std::array<std::string_view, 1> kHarmless{"pch-messages"};
+// Of NVRTC, and of C++ compilers that it may yet learn from; without their dashes and values.
+constexpr std::array<std::string_view, 14> kFileOptions{
+    "include-path", "include", "pre-include", "isystem", "iquote",       "idirafter", "imacros",
+    "pch",          "pch-dir", "create-pch",  "use-pch", "options-file", "optf",      "I"};
 
 bool reads_files(std::string_view option) {
   const std::size_t start = option.find_first_not_of(" \t");
   if (start == std::string_view::npos || option[start] != '-') return false;
-  option.remove_prefix(std::min(option.find_first_not_of('-', start), option.size()));
-  const auto begins = [&](std::string_view name) { return option.starts_with(name); };
-  return std::ranges::any_of(kFileOptions, begins) && std::ranges::none_of(kHarmless, begins);
+  option.remove_prefix(start);
+  if (option.starts_with("-I")) return true;  // takes its value at once
+  option.remove_prefix(std::min(option.find_first_not_of('-'), option.size()));
+  return std::ranges::find(kFileOptions, option.substr(0, option.find_first_of("= \t"))) !=
+         kFileOptions.end();
 }
 
 }  // namespace

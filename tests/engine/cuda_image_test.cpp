@@ -94,6 +94,8 @@ TEST_SUITE("cpu tsan") {
     CHECK_MESSAGE(contains(error.what(), "choosy NUMBER=4 would need blocks of 65536"),
                   error.what());
     CHECK(contains(error.what(), "3 other choices were tried"));
+    const std::string reasons = stocked.messages.all_warnings();
+    CHECK_MESSAGE(contains(reasons, "choosy NUMBER=2 does not serve: "), reasons);
 
     publish(1, {});
     const Gemm gemm = stocked.engine.plan(problem);
@@ -116,6 +118,11 @@ TEST_SUITE("cpu tsan") {
                                    .parameters = {{"NUMBER", number}},
                                    .preference = 100 + number});
     }
+    kernel.candidates.push_back(
+        {.shape = ShapeClass::tiny, .parameters = {{"NUMBER", 3}}, .preference = 103});
+    kernel.launch = [](const Problem&, const Parameters& parameters) {
+      return LaunchShape{.block = {integer(parameters, "NUMBER") == 3 ? 65536 : 32, 1, 1}};
+    };
     stocked.engine.register_template(kernel);
     const GemmProblem problem{.M = 8, .N = 8, .K = 8};
     for (const int number : {1, 2}) {
@@ -128,6 +135,8 @@ TEST_SUITE("cpu tsan") {
     CHECK(error.kind() == ErrorKind::driver);
     CHECK(contains(error.what(), "CUDA_ERROR_OUT_OF_MEMORY"));
     CHECK(fake_cuda::count("cuLibraryLoadData") == 1);
+    // What was passed over before is told all the same.
+    CHECK(contains(stocked.messages.all_warnings(), "faulty NUMBER=3 does not serve: "));
     fake_cuda::reset();
   }
 
@@ -233,6 +242,7 @@ TEST_SUITE("nvrtc") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;
     const Engine engine(Device::cuda(0), options_in(folder.path()));
+    engine.trim();  // another test's kernel of the same name
     fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
     fake_cuda::fail("cuKernelGetFunction", CUDA_ERROR_OUT_OF_MEMORY);
     const Error error = error_of([&] { engine.plan(AddProblem{.shape = {100}}); });

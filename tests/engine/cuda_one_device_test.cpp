@@ -40,6 +40,15 @@ TEST_SUITE("cpu tsan") {
         CHECK(fake_cuda::stack_depth() == (current == nullptr ? 0 : 1));
       }
     }
+    // Several in turn, as programs use them.
+    std::vector<CUstream> streams;
+    for (int i = 0; i < 4; ++i) streams.push_back(fake_cuda::create_stream(primary));
+    for (const CUstream stream : streams) device->launch(*kernel, {}, &argument, stream);
+    fake_cuda::reset();
+    for (int turn = 0; turn < 3; ++turn) {
+      for (const CUstream stream : streams) device->launch(*kernel, {}, &argument, stream);
+    }
+    CHECK(fake_cuda::calls() == std::vector<std::string>(12, "cuLaunchKernel"));
     fake_cuda::set_current(nullptr);
   }
 }

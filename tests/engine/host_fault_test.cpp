@@ -166,16 +166,19 @@ TEST_CASE("host device: launches that can't be") {
     std::string part;
   };
   const std::vector<Case> cases{
-      {{.block = {0, 1, 1}}, "a block of 0 threads along x; 1 to 1024 are possible"},
-      {{.block = {1, 1, 65}}, "a block of 65 threads along z; 1 to 64"},
-      {{.block = {64, 32, 1}}, "a block of 2048 threads; at most 1024"},
-      {{.grid = {1, 65536, 1}}, "a grid of 65536 blocks along y; at most 65535"},
-      {{.grid = {-1, 1, 1}}, "a grid of -1 blocks along x"},
-      {{.shared_bytes = 1 << 20}, "1048576 bytes of shared memory; at most 262144"}};
+      {{.block = {0, 1, 1}}, "would need blocks of 0×1×1 threads"},
+      {{.block = {1, 1, 65}},
+       "would need blocks of 1×1×65 threads; CUDA's limit is 1024 in all, 64 "},
+      {{.block = {64, 32, 1}}, "would need blocks of 64×32×1 threads"},
+      {{.block = {65536, 65536, 1}}, "would need blocks of 65536×65536×1 threads"},
+      {{.grid = {1, 65536, 1}}, "would need a grid of 1×65536×1 blocks"},
+      {{.grid = {-1, 1, 1}}, "would need a grid of -1×1×1 blocks"},
+      {{.shared_bytes = 1 << 20},
+       "would need 1048576 bytes of shared memory a block; the device has 262144"}};
   for (const Case& c : cases) {
     const std::string message =
         message_of(ErrorKind::invalid_argument, [&] { kernel.launch(c.shape, {}); });
-    CHECK(contains(message, "host device: test kernel: " + c.part));
+    CHECK(contains(message, "host device: test kernel " + c.part));
   }
 
   DeviceBackend& device = kernel.device();

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cfenv>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "device/host_fiber.h"
@@ -150,6 +151,44 @@ TEST_CASE("host state: a child forked when every runner is in use") {
 TEST_SUITE_END();
 
 TEST_SUITE_BEGIN("host");
+
+TEST_CASE("host state: a child forked while another thread loads a kernel loads its own") {
+  const TemporaryFolder folder;
+  const fs::path started = folder / "started", go_on = folder / "go_on";
+  REQUIRE(mkfifo(started.c_str(), 0600) == 0);
+  REQUIRE(mkfifo(go_on.c_str(), 0600) == 0);
+  // Its object says when it is being loaded, and waits to be told to go on.
+  const Artifact slow = compile_for_host(host_kernel_text(R"(
+    extern "C" int open(const char*, int, ...), close(int);
+    extern "C" long read(int, void*, unsigned long);
+    struct Slow {
+      Slow() {
+        char byte;
+        close(open(")" + started.string() + R"(", 1));
+        read(open(")" + go_on.string() + R"(", 0), &byte, 1);
+      }
+    } slow;
+    extern "C" __global__ void kernel(const Args) {})"));
+  const Artifact quick = compile_for_host(host_kernel_text(R"(
+    extern "C" __global__ void kernel(const Args args) { *static_cast<int*>(args.out) = 7; })"));
+  const std::shared_ptr<DeviceBackend> device = host_backend({});
+  const auto load = [&](const Artifact& artifact, const char* id) {
+    return device->load({.id = id, .entry = "kernel", .message = id, .bytes = artifact.image}, 0);
+  };
+  std::thread loading([&] { load(slow, "slow"); });
+  std::string line;
+  std::ifstream ready(started);
+  std::getline(ready, line);
+  CHECK(in_child([&] {
+          alarm(60);
+          int out = 0;
+          const HostArgs arguments{.out = &out};
+          device->launch(*load(quick, "quick"), {}, &arguments, nullptr);
+          return out == 7 ? 0 : 1;
+        }) == 0);
+  std::ofstream(go_on) << "x";
+  loading.join();
+}
 
 TEST_CASE("host state: a set-user-id program takes no compiler from its environment") {
   if (!is_root()) return skip("needs root, to make such a program");

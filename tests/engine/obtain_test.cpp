@@ -7,6 +7,14 @@
 namespace tilec::test {
 namespace {
 
+// What a process prints that plans for a GPU, which the made-up driver shows.
+std::string plan_on_gpu(int sm, const fs::path& cache, Environment environment = {}) {
+  environment["LD_LIBRARY_PATH"] = TILEC_FAKE_CUDA_DIR;
+  environment["FAKE_CUDA"] = "sm=" + std::to_string(sm);
+  environment["TILEC_CACHE_DIR"] = cache.string();
+  return run({.arguments = {"plan", "device=cuda:0"}, .environment = environment}).output;
+}
+
 TEST_SUITE("nvrtc") {
   TEST_CASE("obtain: the compiler, then memory, then the disk") {
     if (!has_nvrtc()) return skip("no NVRTC");
@@ -135,31 +143,40 @@ TEST_SUITE("nvrtc") {
     CHECK(engine_for("sm_80", must).stats().compiles == 0);
   }
 
-  TEST_CASE("obtain: under must_hit an older cubin of the same family stands in") {
+  TEST_CASE("obtain: under must_hit an older cubin of the same family stands in on a GPU") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;
     const Options options = options_in(folder.path());
-    const Options must = with(without_nvrtc(options), CachePolicy::must_hit);
+    const Environment must{{"TILEC_CACHE_POLICY", "must_hit"}, {"TILEC_NVRTC", "/nowhere/nvrtc"}};
+    const auto planned = [&](int sm) { return plan_on_gpu(sm, folder.path(), must); };
     const Add built = engine_for("sm_80", options).plan(kProblem, small());
-    for (const char* target : {"sm_86", "sm_89"}) {
-      const Add add = engine_for(target, must).plan(kProblem, small());
-      CHECK(add.origin() == Origin::disk);
-      CHECK(add.key() == built.key());
-      CHECK(launch_of(add.info()).target == "sm_80");
+    for (const int sm : {86, 89}) {
+      const std::string told = planned(sm);
+      CHECK_MESSAGE(contains(told, "origin=disk"), told);
+      CHECK(contains(told, "target=sm_80"));
+      CHECK(contains(told, "key=" + built.key()));
     }
-    for (const char* target : {"sm_75", "sm_90a", "sm_120"}) {
-      const Engine engine = engine_for(target, must);
-      CHECK(error_of([&] { engine.plan(kProblem, small()); }).kind() == ErrorKind::cache_miss);
-    }
+    for (const int sm : {75, 90, 120}) CHECK(contains(planned(sm), "cache_miss"));
     // PTX serves every later GPU.
     engine_for("compute_75", options).plan(kProblem, small());
-    for (const char* target : {"sm_75", "sm_90a", "sm_120"}) {
-      const Add add = engine_for(target, must).plan(kProblem, small());
-      CHECK(launch_of(add.info()).target == "compute_75");
-    }
-    CHECK(launch_of(engine_for("sm_86", must).plan(kProblem, small()).info()).target == "sm_80");
+    for (const int sm : {75, 90, 120}) CHECK(contains(planned(sm), "target=compute_75"));
+    CHECK(contains(planned(86), "target=sm_80"));
     // With a compiler and no policy against it, the right code is made.
-    CHECK(launch_of(engine_for("sm_86", options).plan(kProblem, small()).info()).target == "sm_86");
+    CHECK(contains(plan_on_gpu(86, folder.path()), "target=sm_86"));
+  }
+
+  TEST_CASE("obtain: nothing stands in for what is compiled to be kept") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const Options options = options_in(folder.path());
+    engine_for("compute_75", options).plan(kProblem, small());
+    engine_for("sm_80", options).plan(kProblem, small());
+    for (const CachePolicy policy : {CachePolicy::normal, CachePolicy::must_hit}) {
+      const Engine engine = engine_for("sm_86", with(without_nvrtc(options), policy));
+      const Error error = error_of([&] { engine.plan(kProblem, small()); });
+      CHECK(error.kind() ==
+            (policy == CachePolicy::normal ? ErrorKind::unsupported : ErrorKind::cache_miss));
+    }
   }
 
   TEST_CASE("obtain: a GPU newer than the compiler gets PTX under a key of its own") {
@@ -167,11 +184,8 @@ TEST_SUITE("nvrtc") {
     const TemporaryFolder folder;
     const Options options = options_in(folder.path());
     const auto plan = [&](const std::string& nvrtc) {
-      Environment environment{{"LD_LIBRARY_PATH", TILEC_FAKE_CUDA_DIR},
-                              {"FAKE_CUDA", "sm=199"},
-                              {"TILEC_CACHE_DIR", folder.path().string()}};
-      if (!nvrtc.empty()) environment["TILEC_NVRTC"] = nvrtc;
-      return run({.arguments = {"plan", "device=cuda:0"}, .environment = environment}).output;
+      return plan_on_gpu(199, folder.path(),
+                         nvrtc.empty() ? Environment{} : Environment{{"TILEC_NVRTC", nvrtc}});
     };
     const std::string first = plan({});
     REQUIRE_MESSAGE(contains(first, "origin=compiler"), first);
@@ -209,8 +223,10 @@ TEST_SUITE("nvrtc") {
     const TemporaryFolder folder;
     const Options options = options_in(folder.path());
     engine_for("sm_80", options).plan(kProblem, small());
-    const Engine deployed = engine_for("sm_86", without_nvrtc(options));
-    CHECK(launch_of(deployed.plan(kProblem, small()).info()).target == "sm_80");
+    const std::string told =
+        plan_on_gpu(86, folder.path(), {{"TILEC_NVRTC", "/nowhere/libnvrtc.so"}});
+    CHECK_MESSAGE(contains(told, "target=sm_80"), told);
+    const Engine deployed = engine_for("sm_80", without_nvrtc(options));
     const Error error = error_of([&] { deployed.plan(kProblem, small(2)); });
     CHECK(error.kind() == ErrorKind::unsupported);
     CHECK(contains(error.what(), "NVRTC"));
@@ -281,6 +297,7 @@ TEST_SUITE("nvrtc") {
     CHECK(error.kind() == ErrorKind::unsupported);
     CHECK(contains(error.what(), "nvrtc-1.2.3"));
     CHECK(contains(error.what(), builder));
+    CHECK(engine.stats().failed_compiles == 0);  // nor made at all
     CHECK(entries_in(folder.path()).size() == 2);
     CHECK(messages.warnings().empty());
     // An entry of that builder serves.

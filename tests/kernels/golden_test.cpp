@@ -27,6 +27,7 @@ class FrozenCompiler final : public Compiler {
   std::vector<std::string> options(const Target& target) const override {
     return {"--gpu-architecture=" + target.name(), "--frozen"};
   }
+  std::string builder(const CompileRequest&) const override { return "frozen-1.0"; }
   Artifact compile(const CompileRequest&) const override {
     throw Error(ErrorKind::compile, "frozen");
   }
