@@ -192,11 +192,13 @@ void take_stock(const Bundle& bundle, const Root& root, const std::vector<bool>&
 
 std::string why_missing(const Root& root, const BundleReport& report) {
   if (report.ok) return {};
-  const std::string how_many = std::to_string(report.missing) + " of its entries are not kept: ";
+  const std::uint64_t all = report.entries + report.already_there + report.missing;
+  const std::string how_many = std::to_string(report.missing) + " of its " + std::to_string(all) +
+                               " entries are not in the cache: ";
   if (!report.skipped.empty()) return how_many + report.skipped.front().detail;
   if (report.needed_bytes == 0) return how_many + "they were removed meanwhile";
-  return how_many + "the cache may hold " + std::to_string(root.settings().max_bytes) +
-         " bytes, and " + std::to_string(report.needed_bytes) + " would be needed";
+  return how_many + "it may hold " + std::to_string(root.settings().max_bytes) +
+         " bytes, and would need " + std::to_string(report.needed_bytes);
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ constexpr std::size_t step_entries = 4096;
 
 // A writer needs seconds. Where locks can't tell whether it lives, a temporary file must be older.
 constexpr std::chrono::hours dead_without_lock{1};
+// After its last use an entry counts as in use for so long.
+constexpr std::chrono::minutes use_lasts{10};
 
 struct Usage {
   int next_shard = 0;
@@ -196,15 +198,25 @@ Sample take_sample(const RootFolder& folder, Usage& usage, const SweepOptions& o
   return sample;
 }
 
-void remove_oldest(const RootFolder& folder, Sample& sample, double allowed, bool keep_newest,
+// What must be left at most, and what a step would rather leave.
+struct Goal {
+  double most, wished;
+};
+
+// For a wish nothing goes that is in use now: it may be one of many that are being built or fetched,
+// and that the bound has room for.
+void remove_oldest(const RootFolder& folder, Sample& sample, const Goal& goal, bool keep_newest,
                    Usage& usage, Swept& swept) {
   std::ranges::sort(sample.files, [](const File& a, const File& b) {
     return a.used != b.used ? a.used < b.used : a.name < b.name;
   });
   if (keep_newest && !sample.files.empty()) sample.files.pop_back();
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const std::int64_t in_use = nanoseconds(now) - std::chrono::nanoseconds(use_lasts).count();
   double left = sample.bytes;
   for (const File& file : sample.files) {
-    if (left <= allowed) break;
+    if (left <= (file.used > in_use ? goal.most : goal.wished)) break;
     const Descriptor shard =
         open_beneath(folder.descriptor.get(), shard_name(file.shard), O_RDONLY | O_DIRECTORY);
     if (!shard || (::unlinkat(shard.get(), file.name.c_str(), 0) != 0 && errno != ENOENT)) continue;
@@ -233,10 +245,10 @@ Swept sweep_root(const Root& root, const SweepOptions& options) {
       all ? sample.bytes : std::min(usage.total(), sample.bytes * shard_count / sample.shards);
   const auto bound = static_cast<double>(options.max_bytes.value_or(root.settings().max_bytes));
   if (bound != 0 && total > bound) {
+    const double most = all ? bound : sample.bytes * bound / total;
     // A step goes a little further than it must, so that not every publishing needs one.
-    const double goal = options.complete ? bound : bound * 0.9;
-    const double allowed = all ? goal : sample.bytes * goal / total;
-    remove_oldest(*folder, sample, allowed, all && !options.complete, usage, swept);
+    const Goal goal{.most = most, .wished = options.complete ? most : most * 0.9};
+    remove_oldest(*folder, sample, goal, all && !options.complete, usage, swept);
   }
   keep_counts(file, usage, sample.shards);
   swept.bytes_left = static_cast<std::uint64_t>(usage.total());

@@ -16,6 +16,7 @@ std::uint64_t fork_generation();
 
 // Libraries that we call with locks of theirs, which nobody can free in a child.
 enum class Library { nvrtc, driver };
+inline constexpr std::size_t kLibraries = 2;
 
 // Says, for its lifetime, that this thread may be inside the library. Not to be held while forking.
 class InLibrary {
@@ -29,8 +30,11 @@ class InLibrary {
   Library library_;
 };
 
+// The same for good: of a library that no later child can use.
+void never_leaves(Library library);
+
 // True in a child that was forked while another thread was inside the library, and in its children.
-inline constinit std::array<std::atomic<bool>, 2> lost_in_fork{};
+inline constinit std::array<std::atomic<bool>, kLibraries> lost_in_fork{};
 inline bool forked_inside(Library library) {
   return lost_in_fork[static_cast<std::size_t>(library)].load(std::memory_order_relaxed);
 }

@@ -33,22 +33,26 @@ std::vector<Target> NvrtcFound::targets() const {
   return list;
 }
 
+std::string NvrtcFound::known() const {
+  std::vector<std::string> names;
+  for (const Target& one : targets()) names.push_back(one.name());
+  return fmt::format("NVRTC {}.{} ({}) knows {}", major, minor, path.string(),
+                     fmt::join(names, ", "));
+}
+
 std::string NvrtcFound::why_not(const Target& target) const {
-  const bool known =
+  const bool has_architecture =
       std::find(architectures.begin(), architectures.end(), target.sm()) != architectures.end();
-  if (known && has_suffix(*this, target.sm(), target.suffix())) return {};
+  if (has_architecture && has_suffix(*this, target.sm(), target.suffix())) return {};
   std::string reason;
-  if (known) {
+  if (has_architecture) {
     reason = fmt::format("sm_{} has no variant '{}' there", target.sm(), target.suffix());
   } else if (!architectures.empty() && target.sm() < architectures.front()) {
     reason = fmt::format("sm_{} is the least", architectures.front());
   } else {
     reason = "it is no architecture that this NVRTC knows";
   }
-  std::vector<std::string> names;
-  for (const Target& one : targets()) names.push_back(one.name());
-  return fmt::format("NVRTC {}.{} ({}) can't compile for {}: {}. It knows {}", major, minor,
-                     path.string(), target.name(), reason, fmt::join(names, ", "));
+  return fmt::format("{} can't be compiled for: {}. {}", target.name(), reason, known());
 }
 
 NvrtcFound find_nvrtc(const NvrtcLocation& location) {

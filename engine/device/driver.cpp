@@ -152,7 +152,7 @@ const Driver& Driver::get() {
   const std::lock_guard lock(opening_mutex);
   if (opened.load(std::memory_order_relaxed) == nullptr) {
     opened.store(open_driver().release(), std::memory_order_release);
-    static_cast<void>(new InLibrary(Library::driver));  // for good: no later child can use it
+    never_leaves(Library::driver);  // no later child can use it
   }
   return *opened.load(std::memory_order_relaxed);
 }

@@ -58,6 +58,22 @@ TEST_SUITE("cpu tsan") {
     }
   }
 
+  TEST_CASE("what the bound has room for and is in use stays, whatever a step would rather leave") {
+    TemporaryFolder folder;
+    const Store store(bounded(folder / "root", 20));
+    for (unsigned number = 0; number < 3; ++number) {
+      REQUIRE(store.publish(key_of(number), cubin_metadata(), filling(number)));
+      set_age(entry_path(folder / "root", key_of(number)), std::chrono::seconds(1000 - number));
+    }
+    for (unsigned number = 3; number < 23; ++number) {
+      REQUIRE(store.publish(key_of(number), cubin_metadata(), filling(number)));
+    }
+    CHECK(store.totals().entries == 20);
+    for (unsigned number = 3; number < 23; ++number) CHECK(store.peek(key_of(number)));
+    REQUIRE(store.publish(key_of(23), cubin_metadata(), filling(23)));
+    CHECK(store.totals().entries == 20);  // no more than it must
+  }
+
   TEST_CASE("a hit renews the last use only when that is due") {
     TemporaryFolder folder;
     StoreOptions options = quick(folder / "root");

@@ -441,7 +441,7 @@ TEST_SUITE("cpu") {
     const Ran ran = sandbox.tilec(import);
     CHECK(ran.status == 1);
     CHECK(contains(ran.out, "2 entries imported"));
-    CHECK(contains(ran.err, "1 of 3 entries are not in the cache"));
+    CHECK(contains(ran.err, "1 of its 3 entries are not in the cache: it may hold 1500 bytes"));
     const json again = sandbox.json(import);
     CHECK(again["already_there"].get<int>() + again["entries"].get<int>() == 2);
     CHECK(again["missing"] == 1);

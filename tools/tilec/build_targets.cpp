@@ -2,7 +2,6 @@
 #include "build_targets.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
 
@@ -11,14 +10,9 @@
 namespace tilec::command {
 namespace {
 
-std::string known(const NvrtcFound& nvrtc) {
-  return fmt::format("NVRTC {}.{} ({}) knows sm_{}", nvrtc.major, nvrtc.minor, nvrtc.path.string(),
-                     fmt::join(nvrtc.architectures, ", sm_"));
-}
-
-[[noreturn]] void throw_unknown(const Place& place, const NvrtcFound& nvrtc) {
-  std::string message =
-      fmt::format("{}: this target can't be compiled for; {}", place.name(), known(nvrtc));
+[[noreturn]] void throw_unknown(const Place& place, const NvrtcFound& nvrtc,
+                                const std::string& why) {
+  std::string message = fmt::format("{}: {}", place.name(), why);
   if (const std::optional<Target> ptx = place.target.newest_ptx(nvrtc.architectures)) {
     message += fmt::format("; --arch {} makes PTX instead, which a later GPU's driver compiles",
                            ptx->name());
@@ -38,7 +32,7 @@ void expect_new_enough(const Place& place, const std::vector<KernelTemplate>& te
   std::string message =
       fmt::format("{}: the least target that tilec's kernels serve is sm_{}", place.name(), least);
   try {
-    message += "; " + known(find_nvrtc(options.nvrtc));
+    message += "; " + find_nvrtc(options.nvrtc).known();
   } catch (const Error&) {  // then there is no list to show
   }
   throw UsageError(message);
@@ -61,10 +55,8 @@ void expect_compilable(const std::vector<const BuildItem*>& missing, const Optio
                   std::string(to_string(error.kind())));
   }
   for (const BuildItem* item : for_gpus) {
-    const auto& archs = nvrtc.architectures;
-    if (std::find(archs.begin(), archs.end(), item->place.target.sm()) == archs.end()) {
-      throw_unknown(item->place, nvrtc);
-    }
+    const std::string why = nvrtc.why_not(item->place.target);
+    if (!why.empty()) throw_unknown(item->place, nvrtc, why);
   }
 }
 

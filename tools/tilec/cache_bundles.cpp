@@ -46,12 +46,6 @@ int export_file(const GlobalFlags& global, const ExportFlags& flags) {
   return kExitOk;
 }
 
-std::string bound_text(std::uint64_t bound, std::uint64_t needed) {
-  if (needed == 0) return {};
-  return fmt::format(", which may hold {}: it would need {}, as with TILEC_CACHE_MAX_BYTES={}",
-                     human_bytes(bound), human_bytes(needed), needed);
-}
-
 int import_file(const GlobalFlags& global, const std::string& file) {
   const cache::Store store = open_writable_store(global.options());
   const cache::BundleReport report = store.import_bundle(file);
@@ -60,9 +54,9 @@ int import_file(const GlobalFlags& global, const std::string& file) {
   }
   warn(report);
   if (report.missing > 0) {
-    print_warning(fmt::format("{} of {} entries are not in the cache{}", report.missing,
-                              report.entries + report.already_there + report.missing,
-                              bound_text(store.options().max_bytes, report.needed_bytes)));
+    const std::uint64_t needed = report.needed_bytes;
+    print_warning(report.detail +
+                  (needed == 0 ? "" : fmt::format("; TILEC_CACHE_MAX_BYTES={} is enough", needed)));
   }
   if (global.json) {
     Json json = report_json(report);

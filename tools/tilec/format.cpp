@@ -50,13 +50,11 @@ std::string human_bytes(std::uint64_t bytes) {
 }
 
 std::string typed_bytes(std::uint64_t bytes) {
-  std::uint64_t value = bytes;
-  for (const char unit : {'K', 'M', 'G'}) {
+  std::uint64_t value = std::max<std::uint64_t>(bytes, 1);
+  for (const char* unit = "KMG";; ++unit) {
     value = value / 1024 + (value % 1024 == 0 ? 0 : 1);
-    if (value < 1024 || unit == 'G')
-      return fmt::format("{}{}", std::max<std::uint64_t>(value, 1), unit);
+    if (value < 1024 || *unit == 'G') return fmt::format("{}{}", value, *unit);
   }
-  return {};
 }
 
 std::string human_bound(std::uint64_t bytes) {

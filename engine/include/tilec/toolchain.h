@@ -19,6 +19,7 @@ struct TILEC_EXPORT NvrtcFound {
 
   // All that it makes cubins for: sm_75, …, sm_90, sm_90a, ….
   std::vector<Target> targets() const;
+  std::string known() const;  // the same in words: "NVRTC 13.0 (its path) knows sm_75, …"
   // Why it does not compile for the target as it is named, in words; empty where it does. PTX of an
   // earlier architecture, which a newer GPU is given, is another target.
   std::string why_not(const Target& target) const;
