@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "includes.h"
 #include "tilec/kernel_template.h"
 
 namespace tilec {
@@ -112,6 +113,7 @@ void check(const KernelTemplate& kernel) {
     reject(kernel, "its entry is a C identifier, not '" + kernel.entry + "'");
   }
   if (kernel.source.empty()) reject(kernel, "the template has no source");
+  if (const std::string fault = unseen_include(kernel); !fault.empty()) reject(kernel, fault);
   if (!kernel.launch)
     reject(kernel, "the template has no launch function (grid, block, shared memory)");
   if (kernel.dtypes.empty()) reject(kernel, "the template supports no dtype");

@@ -1,8 +1,8 @@
 // render: from a template and complete parameters to the exact text that is compiled. Pure.
-#include <algorithm>
 #include <map>
 #include <stdexcept>
 
+#include "includes.h"
 #include "tilec/kernel_template.h"
 
 namespace tilec {
@@ -26,47 +26,15 @@ std::string prologue(const KernelTemplate& kernel, DType T, const Parameters& pa
   return text + "\n#line 1 \"/tilec/" + kernel.name + ".cu\"\n";
 }
 
-// The name in an #include directive on this line; empty where there is none.
-std::string_view included_name(std::string_view line) {
-  const auto skip_blanks = [&line] {
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-  };
-  skip_blanks();
-  if (!line.starts_with('#')) return {};
-  line.remove_prefix(1);
-  skip_blanks();
-  constexpr std::string_view kInclude = "include";
-  if (!line.starts_with(kInclude)) return {};
-  line.remove_prefix(kInclude.size());
-  skip_blanks();
-  if (line.empty() || (line.front() != '"' && line.front() != '<')) return {};
-  const char close = line.front() == '"' ? '"' : '>';
-  line.remove_prefix(1);
-  const std::size_t end = line.find(close);
-  return end == std::string_view::npos ? std::string_view() : line.substr(0, end);
-}
-
-// The user's headers come first; a name that neither of us knows is the toolkit's.
-const Header* find_header(const KernelTemplate& kernel, std::string_view name) {
-  for (const std::vector<Header>* headers : {&kernel.headers, &device_headers()}) {
-    for (const Header& header : *headers) {
-      if (header.name == name) return &header;
-    }
-  }
-  return nullptr;
-}
-
 using FoundHeaders = std::map<std::string, const Header*>;  // null: the toolkit's
 
 void collect_headers(const KernelTemplate& kernel, std::string_view text, FoundHeaders& found) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view name = included_name(text.substr(0, end));
-    const Header* header = find_header(kernel, name);
-    if (!name.empty() && found.emplace(name, header).second && header != nullptr) {
+  for (const Include& include : includes(text)) {
+    if (include.computed) continue;  // check() refuses it
+    const Header* header = find_header(kernel, include.name);
+    if (found.emplace(include.name, header).second && header != nullptr) {
       collect_headers(kernel, header->text, found);
     }
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 

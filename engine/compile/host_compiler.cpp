@@ -76,9 +76,10 @@ Program find_program(const std::filesystem::path& named) {
     const ProgramResult result = run_program(name, {"-E", "-dM", "-x", "c++", "/dev/null"}, folder);
     std::string builder = builder_of(result.output);
     if (result.not_started.empty() && !builder.empty()) return {name, std::move(builder)};
-    reasons.push_back(
-        fmt::format("{}: {}", name.string(),
-                    result.not_started.empty() ? "is no GCC or Clang" : result.not_started));
+    std::string why = "is no GCC or Clang";
+    if (!result.failure.empty()) why += " that works here (" + result.failure + ")";
+    reasons.push_back(fmt::format("{}: {}", name.string(),
+                                  result.not_started.empty() ? why : result.not_started));
   }
   throw Error(ErrorKind::unsupported,
               fmt::format("the host device needs a C++20 compiler, and there is none ({}); install "
@@ -250,6 +251,13 @@ class HostCompiler final : public Compiler {
           "\nthere is no kernel called '{}'; declare it extern \"C\" __global__, or "
           "name its symbol in KernelTemplate::entry",
           request.source.entry);
+    }
+    if (!request.source.toolkit_headers.empty()) {
+      hint += fmt::format(
+          "\n{} {} included and neither tilec's nor the template's; CUDA's own headers "
+          "are for GPUs, the host device has none of them",
+          fmt::join(request.source.toolkit_headers, ", "),
+          request.source.toolkit_headers.size() == 1 ? "is" : "are");
     }
     throw Error(ErrorKind::compile,
                 fmt::format("{} does not compile ({}: {})\noptions: {}{}\n{}", request.name,

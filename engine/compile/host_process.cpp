@@ -23,10 +23,12 @@ namespace {
 
 constexpr const char* kOutput = "output.txt";
 
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& why) {
+[[noreturn]] void fail(const std::filesystem::path& path, int error) {
   throw Error(ErrorKind::unsupported,
               "the host device compiles kernels in a temporary folder, and " + path.string() +
-                  " can't be written: " + why + "; TMPDIR names another place");
+                  " can't be written: " + std::strerror(error) +
+                  (error == EFBIG ? "; this process has a limit on the size of files (ulimit -f)"
+                                  : "; TMPDIR names another place"));
 }
 
 // The environment that the child gets.
@@ -115,9 +117,9 @@ TemporaryFolder::TemporaryFolder() {
   std::error_code error;
   const std::filesystem::path place =
       is_privileged() ? "/tmp" : std::filesystem::temp_directory_path(error);
-  if (error) fail("TMPDIR", error.message());
+  if (error) fail("TMPDIR", error.value());
   std::string name = (place / "tilec-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) fail(place, std::strerror(errno));
+  if (mkdtemp(name.data()) == nullptr) fail(place, errno);
   path_ = name;
 }
 
@@ -130,12 +132,12 @@ void TemporaryFolder::write(const std::filesystem::path& name, std::string_view 
   const std::filesystem::path file = path_ / name;
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
-  if (error) fail(file.parent_path(), error.message());
+  if (error) fail(file.parent_path(), error.value());
   const cache::WriteGuard guard;
   std::ofstream stream(file, std::ios::binary);
   stream.write(text.data(), static_cast<std::streamsize>(text.size()));
   stream.close();
-  if (!stream) fail(file, std::strerror(errno));
+  if (!stream) fail(file, errno);
 }
 
 std::string TemporaryFolder::read(const std::filesystem::path& name) const {

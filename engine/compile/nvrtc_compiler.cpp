@@ -25,9 +25,10 @@ class Program {
       texts.push_back(header.text.c_str());
       names.push_back(header.name.c_str());
     }
-    // The file's name is absolute, so that no output holds the working directory.
+    // Absolute, so that no output holds the working directory; where no folder can be, as headers are
+    // looked for beside it.
     const nvrtcResult result =
-        nvrtc.create_program(&program_, source.text.c_str(), "/tilec/prologue.cu",
+        nvrtc.create_program(&program_, source.text.c_str(), "/dev/null/tilec/prologue.cu",
                              static_cast<int>(texts.size()), texts.data(), names.data());
     if (result != NVRTC_SUCCESS) {
       throw Error(ErrorKind::compile,
@@ -104,8 +105,7 @@ class NvrtcCompiler final : public Compiler {
   explicit NvrtcCompiler(NvrtcLibrary library) : nvrtc_(std::move(library)) {}
 
   std::vector<std::string> options(const Target& target) const override {
-    std::vector<std::string> list{"--gpu-architecture=" + target.name(), "--std=c++20",
-                                  "--no-source-include"};
+    std::vector<std::string> list{"--gpu-architecture=" + target.name(), "--std=c++20"};
     if (target.kind() == Target::Kind::sm) {  // ptxas tells registers and spills in the log
       list.insert(list.end(), {"-Xptxas", "-v"});
     }

@@ -4,39 +4,74 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tilec/error.h"
 
 namespace tilec {
 namespace {
 
-// Of NVRTC, and of C++ compilers that it may yet learn from; without their dashes and values.
-constexpr std::array<std::string_view, 14> kFileOptions{
-    "include-path", "include", "pre-include", "isystem", "iquote",       "idirafter", "imacros",
-    "pch",          "pch-dir", "create-pch",  "use-pch", "options-file", "optf",      "I"};
+// Without dashes and values: of NVRTC, of ptxas, which it hands options on to, and of C++ compilers,
+// which it may yet learn from.
+constexpr std::array<std::string_view, 16> kFileOptions{
+    "include-path", "include", "pre-include", "isystem",           "iquote",  "idirafter",
+    "imacros",      "pch",     "pch-dir",     "create-pch",        "use-pch", "options-file",
+    "optf",         "I",       "time",        "fdevice-time-trace"};
+constexpr std::array<std::string_view, 2> kTargetOptions{"gpu-architecture", "arch"};
+constexpr std::string_view kBlanks = " \t\n\v\f\r";
 
-bool reads_files(std::string_view option) {
-  const std::size_t start = option.find_first_not_of(" \t");
-  if (start == std::string_view::npos || option[start] != '-') return false;
-  option.remove_prefix(start);
-  if (option.starts_with("-I")) return true;  // takes its value at once
-  option.remove_prefix(std::min(option.find_first_not_of('-'), option.size()));
-  return std::ranges::find(kFileOptions, option.substr(0, option.find_first_of("= \t"))) !=
-         kFileOptions.end();
+// The names of the options in one string of them: itself, and those in its value (-Xptxas=-a,-b).
+std::vector<std::string_view> option_names(std::string_view option) {
+  std::vector<std::string_view> names;
+  option.remove_prefix(std::min(option.find_first_not_of(kBlanks), option.size()));
+  if (!option.starts_with('-')) return names;
+  constexpr std::string_view kEnds = "=, \t\n\v\f\r";
+  while (!option.empty()) {
+    const std::size_t end = std::min(option.find_first_of(kEnds), option.size());
+    std::string_view word = option.substr(0, end);
+    if (word.starts_with('-')) {
+      const bool single = !word.starts_with("--");
+      word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+      if (word.starts_with("define-macro") || (single && word.starts_with('D'))) return names;
+      // -I takes its value at once.
+      names.push_back(single && word.starts_with('I') ? word.substr(0, 1) : word);
+    }
+    option.remove_prefix(std::min(end + 1, option.size()));
+  }
+  return names;
+}
+
+template <std::size_t N>
+const std::string* find_named(const std::vector<std::string>& options,
+                              const std::array<std::string_view, N>& wanted) {
+  for (const std::string& option : options) {
+    for (const std::string_view name : option_names(option)) {
+      if (std::ranges::find(wanted, name) != wanted.end()) return &option;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 void expect_seen_by_key(const KernelTemplate& kernel) {
-  const auto found = std::ranges::find_if(kernel.options, reads_files);
-  if (found == kernel.options.end()) return;
-  throw Error(ErrorKind::invalid_argument,
-              fmt::format("template {} has the compiler option '{}', which brings in files that a "
-                          "kernel's key does not see: a changed file would go unnoticed. Give "
-                          "their text in KernelTemplate::headers, by the names that the source "
-                          "includes them with",
-                          kernel.name, *found));
+  if (const std::string* option = find_named(kernel.options, kFileOptions)) {
+    throw Error(
+        ErrorKind::invalid_argument,
+        fmt::format("template {} has the compiler option '{}', which makes the compiler use "
+                    "files that a kernel's key does not see: a changed file would go "
+                    "unnoticed. Give the text of headers in KernelTemplate::headers, by the "
+                    "names that the source includes them with",
+                    kernel.name, *option));
+  }
+  if (const std::string* option = find_named(kernel.options, kTargetOptions)) {
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("template {} has the compiler option '{}'; what a kernel is compiled "
+                            "for is its device's, or Device::offline's, to say",
+                            kernel.name, *option));
+  }
 }
 
 }  // namespace tilec

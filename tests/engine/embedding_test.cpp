@@ -97,23 +97,40 @@ TEST_SUITE("cpu") {
 
   TEST_CASE("embedding: compiler options that bring in files are refused when registered") {
     const Engine engine(offline(), Options{});
-    const std::vector<std::vector<std::string>> all{
-        {"-I/opt/include"},     {"-I", "/opt/include"}, {"--include-path=/opt"},
-        {"-include-path", "x"}, {"-include", "x.h"},    {"--pre-include=x.h"},
-        {"-include=x.h"},       {"-isystem", "/opt"},   {"-iquote", "x"},
-        {"-idirafter", "x"},    {"-imacros", "x"},      {"--pch"},
-        {"--create-pch=x"},     {"--use-pch=x"},        {"--pch-dir=x"},
-        {"--options-file=x"},   {"-optf", "x"},         {" -I/opt"},
-        {"-DX=1", "-I/opt"}};
+    const std::vector<std::vector<std::string>> all{{"-I/opt/include"},
+                                                    {"-I", "/opt/include"},
+                                                    {"--include-path=/opt"},
+                                                    {"-include-path", "x"},
+                                                    {"-include", "x.h"},
+                                                    {"--pre-include=x.h"},
+                                                    {"-include=x.h"},
+                                                    {"-isystem", "/opt"},
+                                                    {"-iquote", "x"},
+                                                    {"-idirafter", "x"},
+                                                    {"-imacros", "x"},
+                                                    {"--pch"},
+                                                    {"--create-pch=x"},
+                                                    {"--use-pch=x"},
+                                                    {"--pch-dir=x"},
+                                                    {"--options-file=x"},
+                                                    {"-optf", "x"},
+                                                    {" -I/opt"},
+                                                    {"-DX=1", "-I/opt"},
+                                                    {"\n-I/opt"},
+                                                    {"\v\r--include-path=/opt"},
+                                                    {"-Xptxas=-v,-optf=x"},
+                                                    {"-Xptxas", "-v,--options-file=x"},
+                                                    {"--ptxas-options=--options-file=x"},
+                                                    {"-time=x"},
+                                                    {"--fdevice-time-trace=x"}};
     for (const std::vector<std::string>& options : all) {
       KernelTemplate kernel = small_add("with_files");
       kernel.options = options;
       const Error error = error_of([&] { engine.register_template(kernel); });
       CHECK(error.kind() == ErrorKind::invalid_argument);
-      CHECK_MESSAGE(
-          contains(error.what(),
-                   "compiler option '" + (options[0] == "-DX=1" ? options[1] : options[0]) + "'"),
-          error.what());
+      const bool second = options[0] == "-DX=1" || options[0] == "-Xptxas";
+      CHECK_MESSAGE(contains(error.what(), "compiler option '" + options[second ? 1 : 0] + "'"),
+                    error.what());
       CHECK(contains(error.what(), "KernelTemplate::headers"));
     }
     KernelTemplate kernel = small_add("without");
@@ -125,8 +142,40 @@ TEST_SUITE("cpu") {
                       "-D",
                       "I=2",
                       "--use_fast_math",
-                      "-dopt=on"};
+                      "-dopt=on",
+                      "-Xptxas=-O3,--warn-on-spills",
+                      "-DTEXT=-I/opt"};
     engine.register_template(kernel);
+    for (const char* target : {"--gpu-architecture=sm_90", "-arch", "-arch=sm_90"}) {
+      kernel.options = {target};
+      const Error error = error_of([&] { engine.register_template(kernel); });
+      CHECK_MESSAGE(contains(error.what(), "its device's"), error.what());
+    }
+  }
+
+  TEST_CASE("embedding: an include of a file that no key sees is refused when registered") {
+    const Engine engine(offline(), Options{});
+    const auto refusal = [&](const std::string& text, std::vector<Header> headers = {}) {
+      KernelTemplate kernel = small_add("reading");
+      kernel.source = text + "\n" + kernel.source;
+      kernel.headers = std::move(headers);
+      try {
+        engine.register_template(kernel);
+      } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::invalid_argument);
+        CHECK_MESSAGE(contains(error.what(), "KernelTemplate::headers"), error.what());
+        return std::string(error.what());
+      }
+      return std::string();
+    };
+    CHECK(contains(refusal("#include \"/opt/mine.h\""), "'/opt/mine.h'"));
+    CHECK(contains(refusal("#include <../../../opt/mine.h>"), "'../../../opt/mine.h'"));
+    CHECK(contains(refusal("#inc\\\nlude </opt/mine.h>"), "'/opt/mine.h'"));
+    CHECK(contains(refusal("/* a */ %: include /* b */ \"/opt/mine.h\""), "'/opt/mine.h'"));
+    CHECK(contains(refusal("#include MINE"), "`#include MINE`"));
+    CHECK(contains(refusal("#include \"a.h\"", {{"a.h", "#include \"/b.h\""}}), "'/b.h'"));
+    CHECK(refusal("#include \"/opt/mine.h\"", {{"/opt/mine.h", ""}}) == "");
+    CHECK(refusal("// #include MINE\n/*\n#include MINE\n*/") == "");
   }
 
   TEST_CASE("embedding: problems that can't be are refused with their values") {

@@ -166,7 +166,9 @@ TEST_SUITE("nvrtc") {
                                       "const int sum = Sum(storage).Sum(both[0]);\n"
                                       "if (args.n > 0) *static_cast<int*>(args.out) = sum;");
     kernel.source =
-        "#include <cuda/std/array>\n#include <cub/warp/warp_reduce.cuh>\n" + kernel.source;
+        "#include <cuda/std/array>\n#include <cub/warp/warp_reduce.cuh>\n"
+        "#include <cooperative_groups.h>\n#include <mma.h>\n" +
+        kernel.source;
     const Engine engine(offline("sm_80"), options_in({}));
     engine.register_template(kernel);
     const Add add = engine.plan(kProblem, {.template_name = "with_cccl"});

@@ -57,6 +57,16 @@ TEST_SUITE("cpu") {
         {"// #include <mma.h>\nint include; x #include <mma.h>\n", {kOurs}, {}},
         {"#include MACRO\n#include\n#\n#include \"\n#include <>\n", {kOurs}, {}},
         {"#pragma once\n#define include\n", {kOurs}, {}},
+        {"/* a\n */ #/**/include/**/<mma.h>// x\n", {kOurs}, {"mma.h"}},
+        {"%:include <mma.h>\n# \\\n inc\\ \nlude \"cu\\\nda.h\"\n", {kOurs}, {"cuda.h", "mma.h"}},
+        {"int a; /*\n*/ #include <mma.h>\n", {kOurs}, {}},
+        {"/*\n#include <mma.h>\n*/ // \\\n#include <mma.h>\n", {kOurs}, {}},
+        {"auto a = R\"x(\n#include <mma.h>\n)\" )x\", b = \"/*\";\n#include <cuda.h>\n",
+         {kOurs},
+         {"cuda.h"}},
+        {"int n = 1'000; char c = '\"';\n#include <mma.h> // it's\n#include <cuda.h>\n",
+         {kOurs},
+         {"cuda.h", "mma.h"}},
     };
     for (const auto& row : table) {
       CAPTURE(row.source);

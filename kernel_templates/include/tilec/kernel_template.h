@@ -127,7 +127,8 @@ struct KernelTemplate {
 };
 
 // Throws std::invalid_argument where the template itself is unusable: no name, source or launch, a
-// parameter declared twice or called T, another version of the argument struct.
+// parameter declared twice or called T, another version of the argument struct, an #include of a file
+// whose text no key would see (by a macro, of an absolute path or through "..").
 void check(const KernelTemplate& kernel);
 
 // `given`, with the defaults of the rest. Throws std::invalid_argument, naming the parameter and

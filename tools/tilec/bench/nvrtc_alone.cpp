@@ -22,15 +22,16 @@ void NvrtcAlone::compile(const Source& source, const std::string& target) const 
     names.push_back(header.name.c_str());
   }
   const std::string architecture = "--gpu-architecture=" + target;
-  const char* const options[] = {
-      architecture.c_str(), "--std=c++20", "--no-source-include", "-Xptxas", "-v", "--no-cache"};
+  const char* const options[] = {architecture.c_str(), "--std=c++20", "-Xptxas", "-v",
+                                 "--no-cache"};
   nvrtcProgram program = nullptr;
   std::size_t size = 0;
-  const bool made = nvrtc.create_program(&program, source.text.c_str(), "/tilec/prologue.cu",
-                                         static_cast<int>(texts.size()), texts.data(),
-                                         names.data()) == NVRTC_SUCCESS &&
-                    nvrtc.compile_program(program, 6, options) == NVRTC_SUCCESS &&
-                    nvrtc.get_cubin_size(program, &size) == NVRTC_SUCCESS;
+  const bool made =
+      nvrtc.create_program(&program, source.text.c_str(), "/dev/null/tilec/prologue.cu",
+                           static_cast<int>(texts.size()), texts.data(),
+                           names.data()) == NVRTC_SUCCESS &&
+      nvrtc.compile_program(program, 5, options) == NVRTC_SUCCESS &&
+      nvrtc.get_cubin_size(program, &size) == NVRTC_SUCCESS;
   std::vector<char> cubin(size);
   if (!made || nvrtc.get_cubin(program, cubin.data()) != NVRTC_SUCCESS) {
     throw command::Failure("NVRTC alone does not compile what the engine compiles");

@@ -1,0 +1,158 @@
+#include "includes.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <iterator>
+
+namespace tilec {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\v\f\r";
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Without the ends of lines that a backslash takes away.
+std::string spliced(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      const std::size_t end = text.find_first_not_of(kBlanks, i + 1);
+      if (end != std::string_view::npos && text[end] == '\n') {
+        i = end;
+        continue;
+      }
+    }
+    out += text[i];
+  }
+  return out;
+}
+
+// Where the raw string literal ends whose R stands at `start`; `start` itself where there is none.
+std::size_t end_of_raw_string(std::string_view text, std::size_t start) {
+  if (!text.substr(start).starts_with("R\"")) return start;
+  std::size_t word = start;
+  while (word > 0 && is_word(text[word - 1])) --word;
+  const std::string_view prefix = text.substr(word, start - word);
+  if (!prefix.empty() && prefix != "u8" && prefix != "u" && prefix != "U" && prefix != "L") {
+    return start;
+  }
+  const std::size_t open = text.find('(', start);
+  if (open == std::string_view::npos) return start;
+  const std::string close = ")" + std::string(text.substr(start + 2, open - start - 2)) + "\"";
+  const std::size_t end = text.find(close, open);
+  return end == std::string_view::npos ? text.size() : end + close.size();
+}
+
+// Where the literal ends that begins with the quote at `start`: behind its other quote, or with its
+// line.
+std::size_t end_of_literal(std::string_view text, std::size_t start) {
+  for (std::size_t i = start + 1; i < text.size(); ++i) {
+    if (text[i] == text[start]) return i + 1;
+    if (text[i] == '\n') return i;
+    if (text[i] == '\\') ++i;
+  }
+  return text.size();
+}
+
+// With a blank for each comment and raw string.
+std::string plain(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::string_view rest = text.substr(i);
+    std::size_t end = i + 1;
+    bool kept = true;
+    if (rest.starts_with("//")) {
+      end = std::min(text.find('\n', i), text.size());
+      kept = false;
+    } else if (rest.starts_with("/*")) {
+      end = text.find("*/", i + 2);
+      end = end == std::string_view::npos ? text.size() : end + 2;
+      kept = false;
+    } else if (const std::size_t raw = end_of_raw_string(text, i); raw != i) {
+      end = raw;
+      kept = false;
+    } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {
+      end = end_of_literal(text, i);  // the ' within a word parts a number's digits
+    }
+    kept ? out.append(text.substr(i, end - i)) : out.append(" ");
+    i = end;
+  }
+  return out;
+}
+
+std::string_view without_blanks(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+// What stands behind a line's #include; nothing where it is another line.
+std::string_view included(std::string_view line) {
+  line = without_blanks(line);
+  const std::size_t mark = line.starts_with('#') ? 1 : line.starts_with("%:") ? 2 : 0;
+  if (mark == 0) return {};
+  line = without_blanks(line.substr(mark));
+  const auto word = std::ranges::find_if_not(line, is_word);
+  const auto length = static_cast<std::size_t>(word - line.begin());
+  const std::string_view directive = line.substr(0, length);
+  if (directive != "include" && directive != "include_next") return {};
+  return without_blanks(line.substr(length));
+}
+
+}  // namespace
+
+std::vector<Include> includes(std::string_view text) {
+  std::vector<Include> found;
+  const std::string all = plain(spliced(text));
+  std::string_view rest = all;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view what = included(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (what.empty()) continue;
+    if (what.front() != '"' && what.front() != '<') {
+      found.push_back({.name = std::string(what), .computed = true});
+      continue;
+    }
+    const std::size_t close = what.find(what.front() == '"' ? '"' : '>', 1);
+    if (close != what.npos && close > 1) {
+      found.push_back({.name = std::string(what.substr(1, close - 1))});
+    }
+  }
+  return found;
+}
+
+const Header* find_header(const KernelTemplate& kernel, std::string_view name) {
+  for (const std::vector<Header>* headers : {&kernel.headers, &device_headers()}) {
+    for (const Header& header : *headers) {
+      if (header.name == name) return &header;
+    }
+  }
+  return nullptr;
+}
+
+std::string unseen_include(const KernelTemplate& kernel) {
+  std::vector<Include> all = includes(kernel.source);
+  for (const Header& header : kernel.headers)
+    std::ranges::move(includes(header.text), std::back_inserter(all));
+  for (const Include& include : all) {
+    if (include.computed) {
+      return "it has `#include " + include.name +
+             "`: which file that is, only the compiler can tell, and a kernel's key does not see "
+             "its text. Write the name out, and give the text in KernelTemplate::headers";
+    }
+    const std::filesystem::path name(include.name);
+    const bool leaves = name.is_absolute() || std::ranges::find(name, "..") != name.end();
+    if (!leaves || find_header(kernel, include.name) != nullptr) continue;
+    return "it includes '" + include.name +
+           "', a file whose text a kernel's key does not see: a changed one would go unnoticed. "
+           "Give its text in KernelTemplate::headers, by that name";
+  }
+  return {};
+}
+
+}  // namespace tilec
