@@ -24,8 +24,11 @@ BundleOpening Bundle::open(const std::filesystem::path& path, Trust trust) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::canonical(path, error);
   if (error) return {nullptr, "it can't be opened: " + error.message(), {}, false};
-  const OpenedFolder parent = open_folder(whole.parent_path(), trust, false);
-  if (!parent.folder) return {nullptr, parent.fault, parent.remedy, parent.untrusted};
+  const Trust way = trust == Trust::shared ? Trust::shared : Trust::parent;
+  const OpenedFolder parent = open_folder(whole.parent_path(), way, false);
+  if (!parent.folder) {
+    return {nullptr, parent.path.string() + ": " + parent.fault, parent.remedy, parent.untrusted};
+  }
   Descriptor file = open_beneath(parent.folder.get(), whole.filename().string(), O_RDONLY);
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0)

@@ -60,21 +60,23 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Empty where something else lies in its place: then there are no counts.
+bool is_usage(const Descriptor& file) {
+  std::array<std::byte, usage_magic.size()> start{};
+  return read_at(file.get(), 0, start) == static_cast<std::ptrdiff_t>(start.size()) &&
+         std::memcmp(start.data(), usage_magic.data(), start.size()) == 0;
+}
+
+// Empty where something else lies in its place, which is left alone: then there are no counts. What
+// has our size is ours and damaged.
 Descriptor open_usage(const Root& root, const RootFolder& folder) {
   Descriptor file =
       open_beneath(folder.descriptor.get(), usage_file, O_RDWR | O_CREAT, folder.file_mode);
   struct stat info {};
   if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return Descriptor();
+  if (info.st_size != 0 && info.st_size != usage_bytes && !is_usage(file)) return Descriptor();
   // Hints only, so any mode will do.
   if (root.settings().trust == Trust::shared) set_mode(file.get(), folder.file_mode);
   return file;
-}
-
-bool is_usage(const Descriptor& file) {
-  std::array<std::byte, usage_magic.size()> start{};
-  return read_at(file.get(), 0, start) == static_cast<std::ptrdiff_t>(start.size()) &&
-         std::memcmp(start.data(), usage_magic.data(), start.size()) == 0;
 }
 
 Usage read_usage(const Descriptor& file) {

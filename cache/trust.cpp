@@ -125,10 +125,7 @@ class Walk {
       return true;
     }
     if (trust_ != Trust::shared && !trusted()) return false;
-    // Who planted a link decides where it leads.
-    if (trust_ == Trust::output) {
-      if (const std::optional<Link> link = read_link(here_, part)) return follow(*link, part);
-    }
+    if (const std::optional<Link> link = read_link(here_, part)) return follow(*link, part);
     return enter(part);
   }
 
@@ -155,7 +152,9 @@ class Walk {
   bool follow(const Link& link, const std::string& name) {
     constexpr int most = 40;
     const std::string path = (path_ / name).string();
-    if (link.owner != 0 && link.owner != ::geteuid()) {
+    const bool own = link.owner == 0 || link.owner == ::geteuid() || is_from_outside(link.owner);
+    // Who planted a link decides where it leads.
+    if (trust_ != Trust::shared && !own) {
       doubt_.fault = path + " is a link of user " + std::to_string(link.owner);
       untrusted_ = true;
     } else if (++links_ > most) {
@@ -197,13 +196,13 @@ class Walk {
 std::string distrust(const struct stat& info, Trust trust) {
   if (trust == Trust::shared) return {};
   const uid_t user = ::geteuid();
-  const bool output = trust == Trust::output;
+  const bool parent = trust == Trust::parent;
   if (info.st_uid != user && (trust == Trust::own || info.st_uid != 0) &&
-      !(output && is_from_outside(info.st_uid))) {
+      !(parent && is_from_outside(info.st_uid))) {
     return "belongs to user " + std::to_string(info.st_uid) + ", and this process runs as user " +
            std::to_string(user);
   }
-  if (writable_by_others(info) && !(output && (info.st_mode & S_ISVTX) != 0)) {
+  if (writable_by_others(info) && !(parent && (info.st_mode & S_ISVTX) != 0)) {
     return "may be written to by others (mode " + mode_text(info.st_mode) + ")";
   }
   return {};
@@ -232,8 +231,6 @@ OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool cr
   OpenedFolder out;
   std::error_code error;
   std::filesystem::path whole = std::filesystem::absolute(path, error);
-  // Of the cache's own folders only where they are counts, not the way that leads there.
-  if (!error && trust != Trust::output) whole = std::filesystem::weakly_canonical(whole, error);
   if (error) {
     out.fault = "its path can't be followed: " + error.message();
     return out;

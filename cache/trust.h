@@ -1,7 +1,7 @@
 // Who may have written what we are about to believe. A folder is opened component by component, and
 // each must belong to the effective user or root and be writable by nobody else; sticky parents are
-// excepted. A group whose number is the owner's counts as the owner (a user's private group; root's
-// in a container image). No state.
+// excepted. A link on the way must be such a user's, too. A group whose number is the owner's counts as
+// the owner (a user's private group; root's in a container image). No state.
 #pragma once
 
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ enum class Trust {
   own,        // belongs to the effective user
   read_only,  // belongs to the effective user or root
   shared,     // whoever: the user has named it
-  output,     // as its parents: also sticky; links on the way must be such a user's, too
+  parent,     // as the folders above: also sticky; the file in it is judged by itself
 };
 
 struct OpenedFolder {

@@ -20,7 +20,7 @@ std::string clause(const std::filesystem::path& file, const char* what) {
 
 // The folder that the file lies in, open; or why not.
 OpenedFolder open_parent(const std::filesystem::path& file) {
-  OpenedFolder opened = open_folder(file.parent_path(), Trust::output, true);
+  OpenedFolder opened = open_folder(file.parent_path(), Trust::parent, true);
   if (opened.fault.empty()) return opened;
   opened.fault = file.parent_path().string() + ": " + opened.fault;
   if (!opened.remedy.empty()) opened.fault += "; " + opened.remedy;

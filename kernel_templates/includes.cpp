@@ -103,11 +103,26 @@ std::string_view included(std::string_view line) {
   return without_blanks(line.substr(length));
 }
 
+// The name in quotes or brackets that the text begins with; empty where it begins otherwise.
+std::string quoted_name(std::string_view text) {
+  if (!text.starts_with('"') && !text.starts_with('<')) return {};
+  const std::size_t close = text.find(text.front() == '"' ? '"' : '>', 1);
+  return std::string(close == text.npos ? std::string_view() : text.substr(1, close - 1));
+}
+
 }  // namespace
 
 std::vector<Include> includes(std::string_view text) {
   std::vector<Include> found;
   const std::string all = plain(spliced(text));
+  constexpr std::string_view kAsk = "__has_include";
+  for (std::size_t at = all.find(kAsk); at != std::string::npos; at = all.find(kAsk, at + 1)) {
+    const std::string_view what = without_blanks(std::string_view(all).substr(at + kAsk.size()));
+    if (!what.starts_with('(')) continue;
+    if (std::string name = quoted_name(without_blanks(what.substr(1))); !name.empty()) {
+      found.push_back({.name = std::move(name)});
+    }
+  }
   std::string_view rest = all;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -118,9 +133,8 @@ std::vector<Include> includes(std::string_view text) {
       found.push_back({.name = std::string(what), .computed = true});
       continue;
     }
-    const std::size_t close = what.find(what.front() == '"' ? '"' : '>', 1);
-    if (close != what.npos && close > 1) {
-      found.push_back({.name = std::string(what.substr(1, close - 1))});
+    if (std::string name = quoted_name(what); !name.empty()) {
+      found.push_back({.name = std::move(name)});
     }
   }
   return found;

@@ -17,7 +17,8 @@ struct Include {
 };
 
 // The #include directives of a text, as a compiler's preprocessor reads them: comments, spliced lines,
-// digraphs and string literals are known, and what an #if leaves out counts too.
+// digraphs and string literals are known, and what an #if leaves out counts too, as do names that
+// __has_include asks for.
 std::vector<Include> includes(std::string_view text);
 
 // The user's headers come first; a name that neither of us knows (nullptr) is the toolkit's.

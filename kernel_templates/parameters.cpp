@@ -1,6 +1,7 @@
 // Parameter values and what a template allows of them: Value, Allowed, check, complete.
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "includes.h"
 #include "tilec/kernel_template.h"
@@ -149,6 +150,10 @@ Parameters complete(const KernelTemplate& kernel, DType T, const Parameters& giv
     if (!parameter.allowed.contains(value)) {
       reject(kernel, parameter.name + " = " + value.text() + " (" + parameter.meaning +
                          ") is not allowed; allowed: " + parameter.allowed.text());
+    }
+    if (!value.is_dtype() && !std::in_range<int>(value.integer())) {
+      reject(kernel, parameter.name + " = " + value.text() + " (" + parameter.meaning +
+                         ") is beyond an int, which parameters are in a kernel's text");
     }
     all.emplace(parameter.name, value);
   }

@@ -95,18 +95,23 @@ std::string shim_digest() {
   return hasher.finish().hex();
 }
 
-// Of a template's options, which are NVRTC's: the macros. The rest steers code for GPUs.
+// Of a template's options, which are NVRTC's: the macros, by any of their spellings. The rest steers
+// code for GPUs.
 std::vector<std::string> macro_options(const std::vector<std::string>& options) {
-  constexpr std::string_view kLong = "--define-macro=";
+  constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
+      {"--define-macro", "-D"},   {"-define-macro", "-D"},   {"-D", "-D"},
+      {"--undefine-macro", "-U"}, {"-undefine-macro", "-U"}, {"-U", "-U"}};
   std::vector<std::string> macros;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    const std::string& option = options[i];
-    if (option.starts_with(kLong)) {
-      macros.push_back("-D" + option.substr(kLong.size()));
-    } else if ((option == "-D" || option == "-U") && i + 1 < options.size()) {
-      macros.push_back(option + options[++i]);
-    } else if (option.starts_with("-D") || option.starts_with("-U")) {
-      macros.push_back(option);
+    std::string_view option = options[i];
+    option.remove_prefix(std::min(option.find_first_not_of(" \t\n\v\f\r"), option.size()));
+    for (const auto& [spelling, flag] : kSpellings) {
+      if (!option.starts_with(spelling)) continue;
+      std::string_view macro = option.substr(spelling.size());
+      if (macro.empty() && i + 1 < options.size()) macro = options[++i];
+      if (spelling != flag && macro.starts_with('=')) macro.remove_prefix(1);
+      macros.push_back(std::string(flag) + std::string(macro));
+      break;
     }
   }
   return macros;
@@ -245,8 +250,10 @@ class HostCompiler final : public Compiler {
                                 const ProgramResult& result, const std::string& log) {
     const std::string why = !result.not_started.empty() ? result.not_started : result.failure;
     std::string hint;
-    if (log.find(fmt::format("'::{}' has not been declared", request.source.entry)) !=
-        std::string::npos) {
+    const std::size_t missing =
+        log.find(fmt::format("'::{}' has not been declared", request.source.entry));
+    // Only if it is the first: what went wrong before it may be why.
+    if (missing != std::string::npos && log.find("error:") >= log.rfind('\n', missing) + 1) {
       hint = fmt::format(
           "\nthere is no kernel called '{}'; declare it extern \"C\" __global__, or "
           "name its symbol in KernelTemplate::entry",

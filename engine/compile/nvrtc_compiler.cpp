@@ -213,6 +213,13 @@ class NvrtcCompiler final : public Compiler {
           "\n{} is included and not tilec's, and no CUDA toolkit's include folder "
           "was found; name one in CUDA_HOME or Options::nvrtc.toolkits",
           fmt::join(request.source.toolkit_headers, ", "));
+    } else if (library.headers && library.headers->cccl().empty() &&
+               log.find("open source file") != std::string::npos) {
+      headers = fmt::format(
+          "\nCCCL (cuda/std, cub, thrust) is not with CUDA's headers in {}: install it beside them "
+          "(PyPI: nvidia-cuda-cccl), or name a whole toolkit in CUDA_HOME or "
+          "Options::nvrtc.toolkits",
+          library.headers->folders.front().string());
     }
     throw Error(ErrorKind::compile,
                 fmt::format("{} does not compile ({})\noptions: {}{}\n{}", request.name, why,

@@ -117,8 +117,8 @@ NvrtcLibrary NvrtcLibrary::open(const NvrtcLocation& location) {
   }
   throw Error(
       ErrorKind::unsupported,
-      fmt::format("a kernel has to be compiled, and NVRTC of CUDA {}.0 or later is not on this "
-                  "machine. {}{}{}{}. Install a CUDA toolkit or the PyPI package "
+      fmt::format("a kernel has to be compiled, and no NVRTC of CUDA {}.0 or later was found. "
+                  "{}{}{}{}. Install a CUDA toolkit or the PyPI package "
                   "nvidia-cuda-nvrtc and name its libnvrtc.so in Options::nvrtc or TILEC_NVRTC, or "
                   "fill the cache with `tilec build` on a machine that has it",
                   kLeastMajor, unusable, unusable.empty() || tried.empty() ? "" : ". ",

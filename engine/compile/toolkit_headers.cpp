@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <string_view>
@@ -50,6 +51,15 @@ std::optional<ToolkitHeaders> headers_in(const fs::path& folder) {
 
 }  // namespace
 
+fs::path ToolkitHeaders::cccl() const {
+  std::error_code error;
+  const auto has_it = [&](const fs::path& folder) {
+    return fs::exists(folder / "cuda/std", error);
+  };
+  const auto found = std::ranges::find_if(folders, has_it);
+  return found == folders.end() ? fs::path() : *found;
+}
+
 std::string ToolkitHeaders::version() const {
   return major == 0 ? "unknown" : fmt::format("{}.{}", major, minor);
 }
@@ -84,14 +94,20 @@ std::optional<ToolkitHeaders> find_toolkit_headers(const NvrtcLocation& location
       folders.push_back(root / include);
     }
   }
-  std::optional<ToolkitHeaders> first;
+  std::optional<ToolkitHeaders> best;
   for (const fs::path& folder : folders) {
-    std::optional<ToolkitHeaders> headers = headers_in(folder);
+    const std::optional<ToolkitHeaders> headers = headers_in(folder);
     if (!headers) continue;
-    if (headers->major == major && headers->minor == minor) return headers;
-    if (!first) first = std::move(headers);
+    const bool same_release = headers->major == major && headers->minor == minor;
+    if (!best || (same_release && best->version() != headers->version())) {
+      best = headers;
+    } else if (best->version() == headers->version() && best->cccl().empty() &&
+               !headers->cccl().empty()) {
+      best->folders.push_back(headers->cccl());  // that of the same release will do
+    }
+    if (same_release && !best->cccl().empty()) break;
   }
-  return first;
+  return best;
 }
 
 }  // namespace tilec

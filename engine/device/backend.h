@@ -27,6 +27,7 @@ class LoadedKernel {
   // What the device knows of it, for images that don't tell; 0: nothing.
   virtual int registers() const { return 0; }
   virtual int static_shared_bytes() const { return 0; }
+  virtual int max_threads() const { return 0; }  // of a block
 };
 
 class DeviceBackend {

@@ -87,6 +87,7 @@ std::shared_ptr<CudaKernel> CudaKernelTable::load_library(const KernelImage& ima
     expect(kernel->load_in(context, driver_), "cuKernelGetFunction");
     kernel->register_count = attribute(*kernel, CU_FUNC_ATTRIBUTE_NUM_REGS);
     kernel->static_bytes = attribute(*kernel, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+    kernel->most_threads = attribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   } catch (...) {
     driver_.library_unload(kernel->library);
     throw;

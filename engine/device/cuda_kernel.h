@@ -26,6 +26,7 @@ class CudaKernel final : public LoadedKernel {
 
   int registers() const override { return register_count; }
   int static_shared_bytes() const override { return static_bytes; }
+  int max_threads() const override { return most_threads; }
 
   // Loads it into `context`, which is current, unless it is there: a launch that had to would wait,
   // and may break the capture it is part of. On the way of run(): a comparison. The result is
@@ -50,7 +51,7 @@ class CudaKernel final : public LoadedKernel {
 
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
-  int register_count = 0, static_bytes = 0;
+  int register_count = 0, static_bytes = 0, most_threads = 0;
   std::int64_t shared_bytes = 0;  // dynamic, that it is ready for
 
  private:

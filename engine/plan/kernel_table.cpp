@@ -145,7 +145,10 @@ KernelTable::Shared KernelTable::load(const KernelRequest& request, const Obtain
        .message = fmt::format("{} (built by {})", request.compile.name, artifact.builder),
        .bytes = artifact.image},
       0);
-  if (kernel.entry.registers == 0 && kernel.loaded != nullptr) {  // PTX: the driver compiled it
+  if (kernel.loaded != nullptr && kernel.entry.max_threads == 0) {  // no compiler's log has it
+    kernel.entry.max_threads = kernel.loaded->max_threads();
+  }
+  if (kernel.loaded != nullptr && kernel.entry.registers == 0) {  // PTX: the driver compiled it
     kernel.entry.registers = kernel.loaded->registers();
     kernel.entry.static_shared_bytes = kernel.loaded->static_shared_bytes();
   }

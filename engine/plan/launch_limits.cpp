@@ -41,7 +41,9 @@ void expect_fits(const cache::EntryPoint& entry, const LaunchShape& shape, const
   const auto threads = static_cast<int>(shape.threads());
   if (entry.max_threads > 0 && threads > entry.max_threads) {
     refuse(
-        "{} would need blocks of {} threads; its code is made for {} at most (its launch bounds)",
+        "{} would need blocks of {} threads; its code is made for {} at most (its launch bounds, "
+        "or "
+        "registers)",
         name, threads, entry.max_threads);
   }
   if (const std::int64_t bytes = shape.shared_bytes + entry.static_shared_bytes;

@@ -144,6 +144,21 @@ TEST_SUITE("cpu tsan") {
     CHECK(read_file(folder / "root/notes.txt").size() == 8);
   }
 
+  TEST_CASE("a file of the user's in the place of the counts stays as it is in a marked root") {
+    TemporaryFolder folder;
+    fs::create_directory(folder / "root");
+    write_text(folder / "root" / std::string(mark_file), "");
+    write_text(folder / "root/usage", "notes\n");
+    StoreOptions options = quick(folder / "root");
+    const Store roomy(options);
+    CHECK(roomy.problems().empty());
+    REQUIRE(roomy.publish(key_of(1), cubin_metadata(), cubin()));
+    REQUIRE(roomy.publish(key_of(2), cubin_metadata(), cubin()));
+    options.max_bytes = roomy.totals().bytes - 1;
+    CHECK(Store(options).sweep({.complete = true}).removed_entries == 1);  // the bound holds
+    CHECK(read_file(folder / "root/usage").size() == 6);
+  }
+
   TEST_CASE("a cache of the version before is ours") {
     for (const bool copied : {false, true}) {
       TemporaryFolder folder;

@@ -146,6 +146,26 @@ TEST_SUITE("cpu") {
         }) == 0);
   }
 
+  TEST_CASE(
+      "a bundle of one's own in a folder that all may write to, but not to each other's files") {
+    TemporaryFolder folder;
+    REQUIRE(Store(quick(folder / "root")).publish(key_of(1), cubin_metadata(), cubin()));
+    fs::create_directory(folder / "tmp");
+    const fs::path bundle = folder / "tmp/bundle";
+    REQUIRE(Store(quick(folder / "root")).export_bundle(bundle).ok);
+    StoreOptions options;
+    options.bundles = {{.path = bundle}};
+    REQUIRE(::chmod((folder / "tmp").c_str(), 01777) == 0);
+    CHECK(Store(options).problems().empty());
+    REQUIRE(::chmod((folder / "tmp").c_str(), 0777) == 0);
+    const Store open(options);
+    REQUIRE(open.problems().size() == 1);
+    CHECK(has_problem(open, (folder / "tmp").string() + ": it may be written to by others"));
+    REQUIRE(::chmod((folder / "tmp").c_str(), 0755) == 0);
+    REQUIRE(::chmod(bundle.c_str(), 0666) == 0);
+    CHECK(has_problem(Store(options), "it may be written to by others (mode 0666)"));
+  }
+
   TEST_CASE("entries of strangers") {
     if (!is_root()) return tilec::test::skip("needs root, to become other users");
     AlicesCache cache;

@@ -110,6 +110,19 @@ TEST_SUITE("cpu tsan") {
     CHECK(contains(warnings, "1048576 static"));
   }
 
+  TEST_CASE("cuda image: launch bounds that only the driver knows are minded when it is planned") {
+    const Stocked stocked;
+    const GemmProblem problem{.M = 8, .N = 8, .K = 8};
+    const PlanOptions named{.template_name = "gemm_regn", .parameters = {{"TILE", 16}}};
+    publish_made_up(stocked.engine, problem, named, {.tag = "bounded"});
+    fake_cuda::reset();
+    fake_cuda::set_max_threads(1);
+    const Error error = error_of([&] { stocked.engine.plan(problem, named); });
+    fake_cuda::reset();
+    CHECK(error.kind() == ErrorKind::unsupported);
+    CHECK_MESSAGE(contains(error.what(), "its code is made for 1 at most"), error.what());
+  }
+
   TEST_CASE("cuda image: a fault of the driver is no reason to try the next choice") {
     const Stocked stocked;
     KernelTemplate kernel = small_gemm("faulty");

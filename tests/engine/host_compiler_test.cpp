@@ -136,23 +136,44 @@ TEST_CASE("host compiler: headers and macros of the user's") {
     #include "mine/value.h"
     #include <other.h>
     extern "C" __global__ void kernel(const Args args) {
-      *static_cast<int*>(args.out) = VALUE + OTHER + MACRO + SECOND + THIRD;
+      *static_cast<int*>(args.out) = VALUE + OTHER + MACRO + SECOND + THIRD + FOURTH + FIFTH;
     })"));
   request.source.headers.push_back(
       {.name = "mine/value.h", .text = "#include \"mine/deep/x.h\"\n"});
   request.source.headers.push_back({.name = "mine/deep/x.h", .text = "constexpr int VALUE = 1;\n"});
   request.source.headers.push_back({.name = "other.h", .text = "constexpr int OTHER = 20;\n"});
-  request.options = {
-      "--maxrregcount=64",         "-DMACRO=300", "-Xptxas", "-v", "-D", "SECOND=4000",
-      "--define-macro=THIRD=50000"};
+  request.options = {"--maxrregcount=64",
+                     "-DMACRO=300",
+                     "-Xptxas",
+                     "-v",
+                     "-D",
+                     "SECOND=4000",
+                     "--define-macro=THIRD=50000",
+                     "--define-macro",
+                     "FOURTH=600000",
+                     " -DFIFTH=7000000"};
   int out = 0;
   HostKernelRun(host_compiler({})->compile(request)).launch({}, {.out = &out});
-  CHECK(out == 54321);
+  CHECK(out == 7654321);
 
   request.source.headers.push_back({.name = "../escape.h", .text = ""});
   CHECK(contains(
       message_of(ErrorKind::invalid_argument, [&] { host_compiler({})->compile(request); }),
       "'../escape.h'"));
+}
+
+TEST_CASE("host compiler: what is said beside its own words, where they do not say enough") {
+  const auto fault = [](const std::string& text, std::vector<std::string> toolkit_headers = {}) {
+    CompileRequest request = host_request(text);
+    request.source.toolkit_headers = std::move(toolkit_headers);
+    return message_of(ErrorKind::compile, [&] { host_compiler({})->compile(request); });
+  };
+  const std::string kernel = "extern \"C\" __global__ void kernel(const int) {}\n";
+  CHECK(contains(fault("extern \"C\" __global__ void other(const int) {}\n"),
+                 "there is no kernel called 'kernel'"));
+  CHECK_FALSE(contains(fault("#error this one\n"), "there is no kernel called"));
+  CHECK(contains(fault("#include <cub/none.h>\n" + kernel, {"cub/none.h"}),
+                 "cub/none.h is included and neither tilec's nor the template's"));
 }
 
 TEST_CASE("host compiler: none on the machine") {

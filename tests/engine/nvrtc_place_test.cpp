@@ -77,6 +77,7 @@ TEST_SUITE("cpu") {
     using Folders = std::vector<fs::path>;
     // A toolkit from CUDA 13 on, and one below targets/.
     for (const char* name : {"toolkit", "toolkit/targets/x86_64-linux"}) {
+      fs::remove_all(folder / "toolkit");
       const fs::path root = folder / name;
       fs::create_directories(root / "lib");
       make_headers(root / "include", "99000");
@@ -92,6 +93,22 @@ TEST_SUITE("cpu") {
     fs::create_directories(wheels / "cuda_nvrtc" / "lib");
     CHECK(folders(wheels / "cuda_nvrtc" / "lib" / "libnvrtc.so.12") ==
           Folders{wheels / "cuda_runtime" / "include", wheels / "cuda_cccl" / "include"});
+    // A wheel without CCCL: that of a toolkit of the same release serves, another's does not.
+    const fs::path bare = folder / "bare" / "nvidia";
+    make_headers(bare / "cuda_runtime" / "include", "99000");
+    fs::create_directories(bare / "cuda_nvrtc" / "lib");
+    const auto beside = [&](const char* version) {
+      const fs::path root = folder / version;
+      make_headers(root / "include", version);
+      write_text(root / "include" / "cccl" / "cuda" / "std" / "array", "");
+      return find_toolkit_headers({.library = {}, .toolkits = {root}},
+                                  bare / "cuda_nvrtc" / "lib" / "libnvrtc.so", 99, 0)
+          .value();
+    };
+    CHECK(beside("98000").folders == Folders{bare / "cuda_runtime" / "include"});
+    CHECK(beside("98000").cccl().empty());
+    CHECK(beside("99000").folders ==
+          Folders{bare / "cuda_runtime" / "include", folder / "99000" / "include" / "cccl"});
   }
 }
 

@@ -102,6 +102,13 @@ TEST_SUITE("cpu") {
           std::invalid_argument);
     }
     CHECK_NOTHROW(complete(fixture_template(), f32, {{"ROWS", 33}}, kTarget));
+    // A template may allow what no int of its text can be.
+    KernelTemplate wide = fixture_template();
+    wide.parameters[0].allowed = Allowed::range(0, std::int64_t{1} << 40);
+    CHECK_THROWS_WITH_AS(complete(wide, f32, {{"ROWS", std::int64_t{1} << 32}}, kTarget),
+                         "fixture: ROWS = 4294967296 (elements of one thread) is beyond an int, "
+                         "which parameters are in a kernel's text",
+                         std::invalid_argument);
     // Right, but not here.
     CHECK_THROWS_WITH_AS(complete(fixture_template(), f16, {}, kTarget),
                          "fixture: no kernel for f16; it supports f32, f64", std::domain_error);

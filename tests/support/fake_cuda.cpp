@@ -62,6 +62,7 @@ void reset() {
   state().launches.clear();
   state().faults.clear();
   state().rejected.clear();
+  state().max_threads = 1024;
 }
 std::vector<std::string> calls() {
   const std::lock_guard lock(state().mutex);
@@ -78,6 +79,10 @@ std::vector<Launch> launches() {
 void set_argument_bytes(std::size_t bytes) {
   const std::lock_guard lock(state().mutex);
   state().argument_bytes = bytes;
+}
+void set_max_threads(int threads) {
+  const std::lock_guard lock(state().mutex);
+  state().max_threads = threads;
 }
 void fail(const std::string& call, CUresult result, int times, int after) {
   const std::lock_guard lock(state().mutex);

@@ -54,6 +54,8 @@ std::vector<std::string> calls();  // names, in order
 int count(const std::string& call);
 std::vector<Launch> launches();
 void set_argument_bytes(std::size_t bytes);
+// What kernels loaded from now on have as their most threads a block, until reset().
+void set_max_threads(int threads);
 
 // The `call`'s next `times` calls, after `after` more, return `result` and do nothing.
 void fail(const std::string& call, CUresult result, int times = 1, int after = 0);

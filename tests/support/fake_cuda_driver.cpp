@@ -330,10 +330,19 @@ CUresult kernel_get_function(CUfunction* function, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
-// Every kernel has 48 registers.
+// Every kernel has 48 registers and the same static shared memory.
 CUresult kernel_get_attribute(int* value, CUfunction_attribute which, CUkernel, CUdevice) {
   Entered call("cuKernelGetAttribute");
-  *value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 48 : kSharedStatic;
+  switch (which) {
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = 48;
+      break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = state().max_threads;
+      break;
+    default:
+      *value = kSharedStatic;
+  }
   return call.result();
 }
 

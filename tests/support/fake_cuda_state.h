@@ -56,6 +56,7 @@ struct State {
   std::vector<Fault> faults;
   std::map<std::string, CUresult> rejected;
   std::size_t argument_bytes = 0;
+  int max_threads = 1024;
   std::string hold_init;  // while this file, which it makes, is there, cuInit does not return
   int sm = 0;             // of every device; 0: 90 and 80
   CUcomputemode compute_mode = CU_COMPUTEMODE_DEFAULT;

@@ -445,6 +445,7 @@ TEST_SUITE("cpu") {
     const json again = sandbox.json(import);
     CHECK(again["already_there"].get<int>() + again["entries"].get<int>() == 2);
     CHECK(again["missing"] == 1);
+    CHECK(again["error"]["exit_status"] == 1);
     const std::string needed = std::to_string(again["needed_bytes"].get<int>());
     CHECK(contains(ran.err, "TILEC_CACHE_MAX_BYTES=" + needed));
     sandbox.set("TILEC_CACHE_MAX_BYTES", needed);

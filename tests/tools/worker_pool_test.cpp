@@ -43,6 +43,7 @@ while read -r line; do
       while kill -0 "$orphan" 2> "${line#reaped }.gone"; do :; done; echo gone;;
     fail) echo 'some last words' >&2; exit 3;;
     hang*) sleep 1000 & echo $! > "${line#hang }"; wait;;
+    hangup) kill -HUP $PPID; echo "hung up";;
     warn) echo 'a warning' >&2; echo warned;;
     *) echo "did $line";;
   esac
@@ -199,6 +200,16 @@ TEST_CASE("a signal ends the pool, and everything with it") {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   CHECK(seen.signal == SIGTERM);
   CHECK(dies(pid_in(pid_file)));
+}
+
+TEST_CASE("a signal that the program was started to ignore, as by nohup, ends nothing") {
+  const Sandbox sandbox;
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  const Seen seen = run({"hangup", "a"}, sandbox.script("worker", kWorker), 1);
+  std::signal(SIGHUP, before);
+  CHECK(seen.signal == 0);
+  REQUIRE(seen.outcomes.size() == 2);
+  CHECK(seen.of(1).text == "did a");
 }
 
 TEST_CASE("where not all workers can be started, the pool goes on with those that can") {

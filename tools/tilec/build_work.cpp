@@ -78,8 +78,10 @@ std::optional<std::uint64_t> BuildWork::find(const std::string& key) {
       store_.look_up(*cache::Key::parse(key), {.require_builder = options_.require_builder});
   for (const cache::Miss& miss : found.misses) {
     if (!cache::is_damage(miss.reason)) continue;
-    note_message(fmt::format("tilec: the cache's entry {} is damaged and not used: {}",
-                             miss.path.string(), miss.detail));
+    // As the workers say it of what they come across.
+    note_message(fmt::format("tilec: cache entry {} is not used ({}): {}{}", miss.path.string(),
+                             cache::to_string(miss.reason), miss.detail,
+                             miss.removed ? "; removed" : ""));
   }
   if (!found) return std::nullopt;
   if (found.entry->origin != cache::Origin::own_root) return 0;
@@ -93,9 +95,8 @@ void BuildWork::note_found(BuildResult& result, BuildResult::Status status, std:
   result.bytes = bytes;
   ++(status == BuildResult::Status::built ? counts_.built : counts_.present);
   const std::uint64_t bound = options_.cache_max_bytes;
-  const bool fitted = bytes_ <= bound;
   bytes_ += bytes;
-  if (bound == 0 || !fitted || bytes_ <= bound) return;
+  if (status != BuildResult::Status::built || bound == 0 || bytes_ <= bound) return;
   note_message(fmt::format(
       "tilec: what is asked for is larger than the cache may be ({}): from here on the least "
       "recently used entries are removed for new ones; TILEC_CACHE_MAX_BYTES sets "

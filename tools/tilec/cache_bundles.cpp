@@ -53,14 +53,17 @@ int import_file(const GlobalFlags& global, const std::string& file) {
     throw Failure("nothing can be imported: " + report.detail);
   }
   warn(report);
-  if (report.missing > 0) {
-    const std::uint64_t needed = report.needed_bytes;
-    print_warning(report.detail +
-                  (needed == 0 ? "" : fmt::format("; TILEC_CACHE_MAX_BYTES={} is enough", needed)));
+  std::string fault = report.ok ? "" : report.detail;
+  if (report.needed_bytes != 0) {
+    fault += fmt::format("; TILEC_CACHE_MAX_BYTES={} is enough", report.needed_bytes);
   }
+  if (!fault.empty()) print_warning(fault);
   if (global.json) {
     Json json = report_json(report);
     json["file"] = file;
+    if (!fault.empty()) {
+      json["error"] = {{"kind", "import"}, {"message", fault}, {"exit_status", kExitFailure}};
+    }
     print_json(json);
   } else {
     print_text(fmt::format("{} {} imported ({}), {} already there\n", report.entries,

@@ -111,7 +111,8 @@ void prepare_signals() {
   std::signal(SIGXFSZ, SIG_IGN);
   if (getpid() != 1) return;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    std::signal(signal, [](int arrived) { _exit(128 + arrived); });
+    const auto inherited = std::signal(signal, [](int arrived) { _exit(128 + arrived); });
+    if (inherited == SIG_IGN) std::signal(signal, SIG_IGN);
   }
 }
 

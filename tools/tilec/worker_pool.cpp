@@ -25,14 +25,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // SIGINT, SIGTERM and SIGHUP as something to poll (a blocked signal reaches a container's first
-// process too); SIGPIPE as an error of write(); children that can be waited for, whatever SIGCHLD was
+// process too), but for those that the program was started to ignore, as by nohup; SIGPIPE as an error of write(); children that can be waited for, whatever SIGCHLD was
 // inherited as. As before on destruction.
 class Signals {
  public:
   Signals() {
     sigset_t wanted;
     sigemptyset(&wanted);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction inherited {};
+      sigaction(signal, nullptr, &inherited);
+      if (inherited.sa_handler != SIG_IGN) sigaddset(&wanted, signal);
+    }
     pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
     descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     struct sigaction ignore {

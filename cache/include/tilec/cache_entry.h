@@ -22,7 +22,7 @@ struct EntryPoint {
   int local_bytes = 0;  // stack frame of a thread
   int spill_store_bytes = 0;
   int spill_load_bytes = 0;
-  int max_threads = 0;  // of a block, from launch bounds
+  int max_threads = 0;  // of a block, from launch bounds; 0: not told, a device that loads it knows
 
   bool operator==(const EntryPoint&) const = default;
 };
