@@ -18,15 +18,12 @@ bool is_word(char c) {
 std::string spliced(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      const std::size_t end = text.find_first_not_of(kBlanks, i + 1);
-      if (end != std::string_view::npos && text[end] == '\n') {
-        i = end;
-        continue;
-      }
-    }
-    out += text[i];
+  while (!text.empty()) {
+    const std::size_t mark = std::min(text.find('\\'), text.size());
+    const std::size_t end = text.find_first_not_of(kBlanks, std::min(mark + 1, text.size()));
+    const bool splice = end != std::string_view::npos && text[end] == '\n';
+    out.append(text.substr(0, splice ? mark : mark + 1));
+    text.remove_prefix(std::min(splice ? end + 1 : mark + 1, text.size()));
   }
   return out;
 }
@@ -62,27 +59,35 @@ std::size_t end_of_literal(std::string_view text, std::size_t start) {
 std::string plain(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
+  std::size_t kept = 0;  // up to here is copied, or left out
+  const auto leave_out = [&](std::size_t start, std::size_t end) {
+    out.append(text.substr(kept, start - kept)).append(" ");
+    kept = end;
+    return end;
+  };
+  const auto end_at = [&](std::size_t found, std::size_t behind) {
+    return found == std::string_view::npos ? text.size() : found + behind;
+  };
+  const auto may_begin_one = [](char c) { return c == '/' || c == '"' || c == '\'' || c == 'R'; };
+  for (std::size_t i = 0;;) {
+    i = static_cast<std::size_t>(
+        std::find_if(text.begin() + static_cast<std::ptrdiff_t>(i), text.end(), may_begin_one) -
+        text.begin());
+    if (i == text.size()) break;
     const std::string_view rest = text.substr(i);
-    std::size_t end = i + 1;
-    bool kept = true;
     if (rest.starts_with("//")) {
-      end = std::min(text.find('\n', i), text.size());
-      kept = false;
+      i = leave_out(i, end_at(text.find('\n', i), 0));
     } else if (rest.starts_with("/*")) {
-      end = text.find("*/", i + 2);
-      end = end == std::string_view::npos ? text.size() : end + 2;
-      kept = false;
+      i = leave_out(i, end_at(text.find("*/", i + 2), 2));
     } else if (const std::size_t raw = end_of_raw_string(text, i); raw != i) {
-      end = raw;
-      kept = false;
+      i = leave_out(i, raw);
     } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {
-      end = end_of_literal(text, i);  // the ' within a word parts a number's digits
+      i = end_of_literal(text, i);
+    } else {
+      ++i;  // the ' within a word parts a number's digits
     }
-    kept ? out.append(text.substr(i, end - i)) : out.append(" ");
-    i = end;
   }
-  return out;
+  return out.append(text.substr(std::min(kept, text.size())));
 }
 
 std::string_view without_blanks(std::string_view text) {
