@@ -104,7 +104,7 @@ std::string_view included(std::string_view line) {
   const auto word = std::ranges::find_if_not(line, is_word);
   const auto length = static_cast<std::size_t>(word - line.begin());
   const std::string_view directive = line.substr(0, length);
-  if (directive != "include" && directive != "include_next") return {};
+  if (directive != "include" && directive != "include_next" && directive != "import") return {};
   return without_blanks(line.substr(length));
 }
 

@@ -1,7 +1,7 @@
 // Fibers: the CUDA threads of the host device. A fiber and its owner switch to each other; switches
 // are announced to AddressSanitizer and ThreadSanitizer. Bodies run in a GPU's floating-point modes,
-// whatever the owner's are. Not thread-safe: one OS thread at a time
-// resumes a fiber, not always the same one.
+// whatever the owner's are. Not thread-safe: one OS thread at a time resumes a fiber, not always the
+// same one.
 #pragma once
 
 #include <cfenv>

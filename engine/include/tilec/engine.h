@@ -69,16 +69,16 @@ class TILEC_EXPORT Engine {
   Gemm plan(std::int64_t M, std::int64_t N, std::int64_t K) const;
   // A plan for the problem; the same plan again for the same request. Where the kernel that is wanted
   // most can't be here (unsupported, or the driver does not take it), the next one serves, and the
-  // log says why. Throws Error:
-  // invalid_argument for a shape, template or parameter that can't be, unsupported for one that
-  // can't be here, compile with the compiler's log, driver, or cache_miss under
-  // CachePolicy::must_hit.
+  // log says why. Throws Error: invalid_argument for a shape, template or parameter that can't be,
+  // unsupported for one that can't be here, compile with the compiler's log, driver, or cache_miss
+  // under CachePolicy::must_hit.
   Gemm plan(const GemmProblem& problem, const PlanOptions& options = {}) const;
   Add plan(const AddProblem& problem, const PlanOptions& options = {}) const;
 
   // Makes a template usable by name in PlanOptions. One of the same name is replaced for plans made
-  // from now on. Throws Error{invalid_argument} for a template that can't work, and for compiler
-  // options that bring in files: those are no part of a kernel's key, KernelTemplate::headers are.
+  // from now on. Throws Error{invalid_argument} for a template that can't work, for one that includes
+  // or has compiler options that bring in files whose text is no part of a kernel's key, as that of
+  // KernelTemplate::headers is, and for options that name a target.
   void register_template(KernelTemplate kernel) const;
   // The templates registered now: the catalog's and the user's, by name.
   std::vector<KernelTemplate> templates() const;

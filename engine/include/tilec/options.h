@@ -31,8 +31,8 @@ enum class CachePolicy : std::uint8_t {
 struct NvrtcLocation {
   std::filesystem::path library;  // the shared library itself; nothing else is tried then
   // Else by its usual names, then in these toolkits' folders, then in /usr/local/cuda and /opt/cuda:
-  // the first of CUDA 12.0 or later. Their
-  // include folders serve templates that use CUDA's own headers.
+  // the first of CUDA 12.0 or later. Their include folders serve templates that use CUDA's own
+  // headers.
   std::vector<std::filesystem::path> toolkits;
 };
 

@@ -114,7 +114,7 @@ struct KernelTemplate {
   int args_version = 1;                    // of the argument struct: GemmArgs, AddArgs
   std::vector<Header> headers = {};        // a user's own, found by name before ours
   std::vector<std::string> options = {};   // further NVRTC options, one string each; none that
-                                           // reads files, which `headers` are for
+                                           // uses files, which `headers` are for, or names a target
 
   // Why this specialisation is impossible, in words; empty where it is possible. Each value is
   // within what its parameter allows when this is called. Left out: everything is possible.
