@@ -43,7 +43,7 @@ while read -r line; do
       while kill -0 "$orphan" 2> "${line#reaped }.gone"; do :; done; echo gone;;
     fail) echo 'some last words' >&2; exit 3;;
     hang*) sleep 1000 & echo $! > "${line#hang }"; wait;;
-    hangup) kill -HUP $PPID; echo "hung up";;
+    lost*) kill -HUP $PPID; echo "hung up";;
     warn) echo 'a warning' >&2; echo warned;;
     *) echo "did $line";;
   esac
@@ -205,10 +205,11 @@ TEST_CASE("a signal ends the pool, and everything with it") {
 TEST_CASE("a signal that the program was started to ignore, as by nohup, ends nothing") {
   const Sandbox sandbox;
   const auto before = std::signal(SIGHUP, SIG_IGN);
-  const Seen seen = run({"hangup", "a"}, sandbox.script("worker", kWorker), 1);
+  const Seen seen = run({"lost terminal", "a"}, sandbox.script("worker", kWorker), 1);
   std::signal(SIGHUP, before);
   CHECK(seen.signal == 0);
   REQUIRE(seen.outcomes.size() == 2);
+  CHECK(seen.of(0).text == "hung up");
   CHECK(seen.of(1).text == "did a");
 }
 
