@@ -22,7 +22,7 @@ struct AddArguments {
 
 // Immutable, cheap to copy, usable from any thread, alive after its engine is gone. Each sum is
 // correctly rounded (modulo 2^32 for s32), so that the same inputs give the same bits from every
-// template, on every device; only which NaN a NaN is may differ.
+// template that ships, on every device; only which NaN a NaN is may differ.
 class TILEC_EXPORT Add {
  public:
   // Enqueues the work on `stream`; on the host device, does it. Throws Error{invalid_argument} for

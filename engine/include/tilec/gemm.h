@@ -28,7 +28,7 @@ struct GemmArguments {
   void* d = nullptr;
   Scalar alpha = 1.0f;
   Scalar beta = 0.0f;
-  void* workspace = nullptr;  // of workspace_bytes(), aligned to 256; null: allocated on the stream
+  void* workspace = nullptr;  // of workspace_bytes(), aligned to 256
 };
 
 // Immutable, cheap to copy, usable from any thread, alive after its engine is gone.

@@ -99,10 +99,11 @@ TILEC_EXPORT std::filesystem::path resolved_program(const std::filesystem::path&
 // Throws Error{invalid_argument} that calls the value `what` and says what is taken.
 TILEC_EXPORT std::uint64_t parse_bytes(std::string_view text, std::string_view what);
 
-// What one plan is asked to be; whatever is left out, `select` chooses.
+// What one plan is asked to be. Left out, the template and its parameters are chosen for the problem's
+// shape and the device.
 struct PlanOptions {
   std::string template_name = {};  // of the catalog, or registered
-  Parameters parameters = {};      // any subset; the rest take the template's defaults
+  Parameters parameters = {};      // where some are given, the rest take the template's defaults
   // Bytes of scratch memory a run may need. 0 always finds a plan.
   std::size_t max_workspace = ~std::size_t{0};
 
