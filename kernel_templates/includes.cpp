@@ -14,14 +14,19 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// Without the ends of lines that a backslash takes away.
-std::string spliced(std::string_view text) {
+// Without the ends of lines that a backslash takes away. Compilers differ over blanks between the two:
+// NVRTC minds them, GCC does not.
+std::string spliced(std::string_view text, bool mind_blanks) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     const std::size_t mark = std::min(text.find('\\'), text.size());
-    const std::size_t end = text.find_first_not_of(kBlanks, std::min(mark + 1, text.size()));
-    const bool splice = end != std::string_view::npos && text[end] == '\n';
+    std::size_t end = std::min(mark + 1, text.size());
+    if (!mind_blanks)
+      end = text.find_first_not_of(kBlanks, end);
+    else if (text.substr(end).starts_with("\r\n"))
+      ++end;
+    const bool splice = end < text.size() && text[end] == '\n';
     out.append(text.substr(0, splice ? mark : mark + 1));
     text.remove_prefix(std::min(splice ? end + 1 : mark + 1, text.size()));
   }
@@ -55,6 +60,35 @@ std::size_t end_of_literal(std::string_view text, std::size_t start) {
   return text.size();
 }
 
+std::string_view without_blanks(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+// A line that brings in a file: "#include <a.h>", "include" and "<a.h>". All empty for another line.
+struct Directive {
+  std::string_view whole, word, rest;
+};
+
+Directive directive(std::string_view line) {
+  line = without_blanks(line);
+  const std::size_t mark = line.starts_with('#') ? 1 : line.starts_with("%:") ? 2 : 0;
+  if (mark == 0) return {};
+  const std::string_view behind = without_blanks(line.substr(mark));
+  const auto length =
+      static_cast<std::size_t>(std::ranges::find_if_not(behind, is_word) - behind.begin());
+  const std::string_view word = behind.substr(0, length);
+  if (word != "include" && word != "include_next" && word != "import" && word != "embed") return {};
+  return {line, word, without_blanks(behind.substr(length))};
+}
+
+// Whether the quote at `at` parts the digits of a number.
+bool is_separator(std::string_view text, std::size_t at) {
+  std::size_t start = at;
+  while (start > 0 && (is_word(text[start - 1]) || text[start - 1] == '\'')) --start;
+  return start < at && std::isdigit(static_cast<unsigned char>(text[start])) != 0;
+}
+
 // With a blank for each comment and raw string.
 std::string plain(std::string_view text) {
   std::string out;
@@ -68,6 +102,19 @@ std::string plain(std::string_view text) {
   const auto end_at = [&](std::size_t found, std::size_t behind) {
     return found == std::string_view::npos ? text.size() : found + behind;
   };
+  // Of an #include's name, in which nothing begins a comment.
+  const auto in_brackets = [&](std::size_t at) {
+    std::size_t start = text.substr(0, at).rfind('\n') + 1;
+    if (text.substr(start, at - start).find('<') == std::string_view::npos) return false;
+    std::string line;
+    if (start < kept) {  // a comment of this line is left out
+      line = out.substr(out.rfind('\n') + 1);
+      start = std::max(start, kept);
+    }
+    line.append(text.substr(start, at - start));
+    const std::string_view name = directive(line).rest;
+    return name.starts_with('<') && name.find('>') == std::string_view::npos;
+  };
   const auto may_begin_one = [](char c) { return c == '/' || c == '"' || c == '\'' || c == 'R'; };
   for (std::size_t i = 0;;) {
     i = static_cast<std::size_t>(
@@ -75,37 +122,21 @@ std::string plain(std::string_view text) {
         text.begin());
     if (i == text.size()) break;
     const std::string_view rest = text.substr(i);
-    if (rest.starts_with("//")) {
+    if (in_brackets(i)) {
+      i = std::min(text.find_first_of(">\n", i), text.size());
+    } else if (rest.starts_with("//")) {
       i = leave_out(i, end_at(text.find('\n', i), 0));
     } else if (rest.starts_with("/*")) {
       i = leave_out(i, end_at(text.find("*/", i + 2), 2));
     } else if (const std::size_t raw = end_of_raw_string(text, i); raw != i) {
       i = leave_out(i, raw);
-    } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {
+    } else if (text[i] == '"' || (text[i] == '\'' && !is_separator(text, i))) {
       i = end_of_literal(text, i);
     } else {
-      ++i;  // the ' within a word parts a number's digits
+      ++i;
     }
   }
   return out.append(text.substr(std::min(kept, text.size())));
-}
-
-std::string_view without_blanks(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
-
-// What stands behind a line's #include; nothing where it is another line.
-std::string_view included(std::string_view line) {
-  line = without_blanks(line);
-  const std::size_t mark = line.starts_with('#') ? 1 : line.starts_with("%:") ? 2 : 0;
-  if (mark == 0) return {};
-  line = without_blanks(line.substr(mark));
-  const auto word = std::ranges::find_if_not(line, is_word);
-  const auto length = static_cast<std::size_t>(word - line.begin());
-  const std::string_view directive = line.substr(0, length);
-  if (directive != "include" && directive != "include_next" && directive != "import") return {};
-  return without_blanks(line.substr(length));
 }
 
 // The name in quotes or brackets that the text begins with; empty where it begins otherwise.
@@ -115,32 +146,42 @@ std::string quoted_name(std::string_view text) {
   return std::string(close == text.npos ? std::string_view() : text.substr(1, close - 1));
 }
 
+Include include_of(std::string_view whole, std::string_view what, bool readable) {
+  std::string name = quoted_name(what);
+  if (readable && !name.empty()) return {.name = std::move(name)};
+  return {.name = std::string(whole), .computed = true};
+}
+
+// Of a text without splices and comments.
+std::vector<Include> includes_of(std::string_view text) {
+  std::vector<Include> found;
+  constexpr std::string_view kAsk = "__has_include";
+  for (std::size_t at = text.find(kAsk); at != text.npos; at = text.find(kAsk, at + 1)) {
+    std::string_view what = text.substr(at + kAsk.size());
+    what = what.substr(0, what.find('\n'));
+    if (what.starts_with("_next")) what.remove_prefix(5);
+    what = without_blanks(what);
+    if (!what.starts_with('(')) continue;
+    found.push_back(include_of(text.substr(at, kAsk.size()), without_blanks(what.substr(1)), true));
+  }
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const auto [whole, word, rest] = directive(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (whole.empty()) continue;
+    found.push_back(include_of(whole, rest, word != "embed"));
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<Include> includes(std::string_view text) {
-  std::vector<Include> found;
-  const std::string all = plain(spliced(text));
-  constexpr std::string_view kAsk = "__has_include";
-  for (std::size_t at = all.find(kAsk); at != std::string::npos; at = all.find(kAsk, at + 1)) {
-    const std::string_view what = without_blanks(std::string_view(all).substr(at + kAsk.size()));
-    if (!what.starts_with('(')) continue;
-    if (std::string name = quoted_name(without_blanks(what.substr(1))); !name.empty()) {
-      found.push_back({.name = std::move(name)});
-    }
-  }
-  std::string_view rest = all;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view what = included(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (what.empty()) continue;
-    if (what.front() != '"' && what.front() != '<') {
-      found.push_back({.name = std::string(what), .computed = true});
-      continue;
-    }
-    if (std::string name = quoted_name(what); !name.empty()) {
-      found.push_back({.name = std::move(name)});
-    }
+  const std::string all = plain(spliced(text, true));
+  std::vector<Include> found = includes_of(all);
+  if (text.find('\\') == std::string_view::npos) return found;
+  if (const std::string other = plain(spliced(text, false)); other != all) {
+    std::ranges::move(includes_of(other), std::back_inserter(found));
   }
   return found;
 }
@@ -160,7 +201,7 @@ std::string unseen_include(const KernelTemplate& kernel) {
     std::ranges::move(includes(header.text), std::back_inserter(all));
   for (const Include& include : all) {
     if (include.computed) {
-      return "it has `#include " + include.name +
+      return "it has `" + include.name +
              "`: which file that is, only the compiler can tell, and a kernel's key does not see "
              "its text. Write the name out, and give the text in KernelTemplate::headers";
     }

@@ -90,11 +90,19 @@ std::string release_in(const std::vector<std::byte>& image) {
   return std::string(number.substr(0, number.find_first_not_of("0123456789.")));
 }
 
+// From 12.9 on NVRTC keeps results in the driver's cache of compiles. Ours makes that idle, and a result
+// from there comes without the log.
+void add_no_cache(const NvrtcLibrary& nvrtc, std::vector<std::string>& options) {
+  if (nvrtc.major * 100 + nvrtc.minor >= 1209) options.push_back("--no-cache");
+}
+
 // The same, asked of the library itself.
 std::string release_of(const NvrtcLibrary& nvrtc) {
   const Program program(nvrtc, {.text = "\n", .entry = {}, .headers = {}, .toolkit_headers = {}});
   const int sm = nvrtc.architectures.empty() ? 75 : nvrtc.architectures.back();
-  program.compile({fmt::format("--gpu-architecture=compute_{}", sm)});
+  std::vector<std::string> options{fmt::format("--gpu-architecture=compute_{}", sm)};
+  add_no_cache(nvrtc, options);
+  program.compile(options);
   const std::string release = release_in(program.ptx());
   return release.empty() ? fmt::format("{}.{}", nvrtc.major, nvrtc.minor) : release;
 }
@@ -174,9 +182,7 @@ class NvrtcCompiler final : public Compiler {
                                        const CompileRequest& request) const {
     std::vector<std::string> all = options(request.target);
     all.insert(all.end(), request.options.begin(), request.options.end());
-    // From 12.9 on NVRTC keeps results in the driver's cache of compiles. Ours makes that idle, and
-    // a result from there comes without the log.
-    if (library.major * 100 + library.minor >= 1209) all.push_back("--no-cache");
+    add_no_cache(library, all);
     if (!request.source.toolkit_headers.empty() && library.headers) {
       for (const std::filesystem::path& folder : library.headers->folders) {
         all.push_back("--include-path=" + folder.string());
@@ -191,6 +197,39 @@ class NvrtcCompiler final : public Compiler {
            (library.headers->major != library.major || library.headers->minor != library.minor);
   }
 
+  // What may be wrong with the headers, a line each.
+  static std::string header_hints(const NvrtcLibrary& library, const CompileRequest& request,
+                                  const std::string& log) {
+    const std::vector<std::string>& names = request.source.toolkit_headers;
+    if (names.empty()) return {};
+    constexpr const char* kToolkit = "name a whole toolkit in CUDA_HOME or Options::nvrtc.toolkits";
+    std::string hints;
+    if (!library.headers) {
+      hints += fmt::format("\nno CUDA toolkit's include folder was found; {}", kToolkit);
+    } else if (other_headers(library, request)) {
+      hints += fmt::format(
+          "\nNVRTC ({0}) is of CUDA {1}.{2}, and CUDA's headers in {3} are of {4}: install those "
+          "of "
+          "{1}.{2} beside it, or {5}",
+          library.path.string(), library.major, library.minor,
+          library.headers->folders.front().string(), library.headers->version(), kToolkit);
+    }
+    if (log.find("open source file") == std::string::npos) return hints;
+    constexpr const char* kCccl[] = {"\"cuda/", "\"cub/", "\"thrust/", "\"nv/"};
+    const bool wants_cccl = std::ranges::any_of(
+        kCccl, [&](const char* start) { return log.find(start) != std::string::npos; });
+    if (wants_cccl && library.headers && library.headers->cccl().empty()) {
+      hints += fmt::format(
+          "\nCCCL (cuda/std, cub, thrust) is not with CUDA's headers in {}: install it beside them "
+          "(PyPI: nvidia-cuda-cccl), or {}",
+          library.headers->folders.front().string(), kToolkit);
+    }
+    return hints + fmt::format(
+                       "\nneither tilec's nor in KernelTemplate::headers, and so looked for among "
+                       "CUDA's own: {}",
+                       fmt::join(names, ", "));
+  }
+
   [[noreturn]] static void fail(const NvrtcLibrary& library, const CompileRequest& request,
                                 const std::vector<std::string>& options, nvrtcResult result,
                                 const std::string& log) {
@@ -199,31 +238,9 @@ class NvrtcCompiler final : public Compiler {
       why += fmt::format(": libnvrtc-builtins.so.{}.{} is missing; it belongs beside {}",
                          library.major, library.minor, library.path.string());
     }
-    std::string headers;
-    if (other_headers(library, request)) {
-      headers = fmt::format(
-          "\nNVRTC ({}) is of CUDA {}.{}, and CUDA's headers in {} are of {}: install those of "
-          "{}.{} "
-          "beside it, or name their toolkit in CUDA_HOME or Options::nvrtc.toolkits",
-          library.path.string(), library.major, library.minor,
-          library.headers->folders.front().string(), library.headers->version(), library.major,
-          library.minor);
-    } else if (!request.source.toolkit_headers.empty() && !library.headers) {
-      headers = fmt::format(
-          "\n{} is included and not tilec's, and no CUDA toolkit's include folder "
-          "was found; name one in CUDA_HOME or Options::nvrtc.toolkits",
-          fmt::join(request.source.toolkit_headers, ", "));
-    } else if (library.headers && library.headers->cccl().empty() &&
-               log.find("open source file") != std::string::npos) {
-      headers = fmt::format(
-          "\nCCCL (cuda/std, cub, thrust) is not with CUDA's headers in {}: install it beside them "
-          "(PyPI: nvidia-cuda-cccl), or name a whole toolkit in CUDA_HOME or "
-          "Options::nvrtc.toolkits",
-          library.headers->folders.front().string());
-    }
     throw Error(ErrorKind::compile,
                 fmt::format("{} does not compile ({})\noptions: {}{}\n{}", request.name, why,
-                            fmt::join(options, " "), headers, log),
+                            fmt::join(options, " "), header_hints(library, request, log), log),
                 log);
   }
 

@@ -83,18 +83,15 @@ cache::Key Obtainer::key(const CompileRequest& request) const {
   return tilec::key(request, compiler(request.target));
 }
 
-Obtained Obtainer::obtain(const KernelRequest& request, Tried& tried) const {
-  Obtained obtained = [&] {
-    if (options_.cache_policy != CachePolicy::refresh) {
-      if (auto hit = look_up(request, tried)) return std::move(*hit);
-    }
-    if (options_.cache_policy == CachePolicy::must_hit) {
-      if (auto hit = look_up_stand_in(request, tried)) return std::move(*hit);
-      throw_cache_miss(request);
-    }
-    return build(request, tried);
-  }();
-  if (!options_.dump_dir.empty()) dump(request, obtained);
+std::optional<Obtained> Obtainer::obtain(const KernelRequest& request, Tried& tried) const {
+  std::optional<Obtained> obtained;
+  if (options_.cache_policy != CachePolicy::refresh) obtained = look_up(request, tried);
+  if (!obtained && options_.cache_policy == CachePolicy::must_hit) {
+    obtained = look_up_stand_in(request, tried);
+    if (!obtained) throw_cache_miss(request);
+  }
+  if (!obtained) obtained = build(request, tried);
+  if (obtained && !options_.dump_dir.empty()) dump(request, *obtained);
   return obtained;
 }
 
@@ -136,7 +133,7 @@ std::optional<Obtained> Obtainer::look_up_stand_in(const KernelRequest& request,
   return std::nullopt;
 }
 
-Obtained Obtainer::build(const KernelRequest& request, Tried& tried) const {
+std::optional<Obtained> Obtainer::build(const KernelRequest& request, Tried& tried) const {
   const bool may_look = options_.cache_policy == CachePolicy::normal;
   Target target = request.compile.target;
   try {
@@ -144,9 +141,7 @@ Obtained Obtainer::build(const KernelRequest& request, Tried& tried) const {
     if (!request.exact) target = nearest;  // else the compiler itself says that it can't
   } catch (const Error&) {
     // No compiler here: code for an older target may still be in the cache.
-    if (auto hit = may_look ? look_up_stand_in(request, tried) : std::nullopt) {
-      return std::move(*hit);
-    }
+    if (auto hit = may_look ? look_up_stand_in(request, tried) : std::nullopt) return hit;
     throw;
   }
   const KernelRequest here = retargeted(request, target);
@@ -156,7 +151,11 @@ Obtained Obtainer::build(const KernelRequest& request, Tried& tried) const {
     lock = store_.lock(key, options_.build_wait);
     if (!lock.held()) logger_->debug("building without a lock: {}", lock.why_not());
     // Another process may have built it since the first look.
-    if (auto hit = look_up(here, tried, Look::again)) return std::move(*hit);
+    if (auto hit = look_up(here, tried, Look::again)) return hit;
+  }
+  if (!tried.rejected.empty() &&
+      tried.rejected.contains({key, compiler(target).builder(here.compile)})) {
+    return std::nullopt;
   }
   Obtained obtained{.key = key,
                     .target = target,
@@ -240,13 +239,15 @@ void Obtainer::expect_builder(const CompileRequest& request) const {
 
 void Obtainer::note_misses(const std::vector<cache::Miss>& misses, Tried& tried, Look look) const {
   using enum cache::MissReason;
-  const std::lock_guard lock(mutex_);
   for (const cache::Miss& miss : misses) {
     const bool usual =
         miss.reason == never_built || miss.reason == no_root || miss.reason == other_builder;
     if (usual && look == Look::again) continue;
     if (!tried.noted.emplace(miss.path.string(), miss.reason).second) continue;
-    ++stats_.misses[std::string(cache::to_string(miss.reason))];
+    {
+      const std::lock_guard lock(mutex_);
+      ++stats_.misses[std::string(cache::to_string(miss.reason))];
+    }
     if (usual) continue;
     logger_->warn("cache entry {} is not used ({}): {}{}", miss.path.string(),
                   cache::to_string(miss.reason), miss.detail, miss.removed ? "; removed" : "");

@@ -53,8 +53,8 @@ class Obtainer {
   cache::Key key(const CompileRequest& request) const;
   // Throws Error{cache_miss} where compiling is forbidden, Error{unsupported} where the compiler is
   // not the builder that the options require, else as Compiler::compile.
-  // Never what `tried` lists as rejected, unless it has just been compiled.
-  Obtained obtain(const KernelRequest& request, Tried& tried) const;
+  // Never what `tried` lists as rejected: nothing where the compiler here would make only that again.
+  std::optional<Obtained> obtain(const KernelRequest& request, Tried& tried) const;
 
   Stats stats() const;
   std::vector<std::string> cache_problems() const { return store_.problems(); }
@@ -66,7 +66,7 @@ class Obtainer {
                                   Look look = Look::first) const;
   // Code for another target that runs on the request's; nothing for an exact request.
   std::optional<Obtained> look_up_stand_in(const KernelRequest& request, Tried& tried) const;
-  Obtained build(const KernelRequest& request, Tried& tried) const;
+  std::optional<Obtained> build(const KernelRequest& request, Tried& tried) const;
   Artifact compile(const CompileRequest& request) const;
   void publish(const cache::Key& key, const KernelRequest& request, const Artifact& artifact) const;
   void dump(const KernelRequest& request, const Obtained& obtained) const;

@@ -79,38 +79,38 @@ Ready KernelTable::get(const Choice& choice, const Problem& problem, const Launc
   return {kernel, in_memory ? Origin::memory : kernel->origin};
 }
 
-// Each turn rejects another image, and there are only so many; what was just compiled here has no
+// Each turn rejects another image, and there are only so many; what the compiler here makes has no
 // better version but its PTX.
 KernelTable::Shared KernelTable::prepare(const KernelRequest& request) {
   Tried tried;
-  std::string rejection;
-  for (;;) {
-    const Obtained obtained = obtain(request, tried, rejection);
+  std::optional<ImageRejected> rejection;
+  bool is_cubin = false;
+  while (const std::optional<Obtained> obtained = obtain(request, tried, rejection)) {
     try {
-      return load(request, obtained);
+      return load(request, *obtained);
     } catch (const ImageRejected& error) {
-      const bool is_new = tried.rejected.emplace(obtained.key, obtained.artifact.builder).second;
-      if (obtained.origin == Origin::compiler) {
-        if (obtained.artifact.kind == "cubin") return load_ptx_instead(request, error);
-        throw;
-      }
-      if (!is_new) throw;
-      rejection = error.what();
-      logger_->warn("{}; trying another", rejection);
+      const bool is_new = tried.rejected.emplace(obtained->key, obtained->artifact.builder).second;
+      rejection = error;
+      is_cubin = obtained->artifact.kind == "cubin";
+      if (!is_new || obtained->origin == Origin::compiler) break;
+      logger_->warn("{}; trying another", error.what());
     }
   }
+  if (is_cubin) return load_ptx_instead(request, *rejection);
+  throw *rejection;
 }
 
 // As the obtainer's; an error tells of the image that the cache had, too.
-Obtained KernelTable::obtain(const KernelRequest& request, Tried& tried,
-                             const std::string& rejection) const {
+std::optional<Obtained> KernelTable::obtain(const KernelRequest& request, Tried& tried,
+                                            const std::optional<ImageRejected>& rejection) const {
   try {
     return obtainer_.obtain(request, tried);
   } catch (const Error& error) {
-    if (rejection.empty()) throw;
-    throw Error(error.kind(),
-                fmt::format("{}. What the cache has is of no use: {}", error.what(), rejection),
-                error.log());
+    if (!rejection) throw;
+    throw Error(
+        error.kind(),
+        fmt::format("{}. What the cache has is of no use: {}", error.what(), rejection->what()),
+        error.log());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "compile/obtain.h"
@@ -49,7 +50,8 @@ class KernelTable {
  private:
   using Shared = std::shared_ptr<const Kernel>;
   Shared prepare(const KernelRequest& request);
-  Obtained obtain(const KernelRequest& request, Tried& tried, const std::string& rejection) const;
+  std::optional<Obtained> obtain(const KernelRequest& request, Tried& tried,
+                                 const std::optional<ImageRejected>& rejection) const;
   Shared load(const KernelRequest& request, const Obtained& obtained);
   Shared load_ptx_instead(KernelRequest request, const ImageRejected& why);
   void make_ready(const Kernel& kernel, const LaunchShape& shape, const std::string& name) const;

@@ -1,4 +1,5 @@
-// Options from the environment, the only place where tilec reads it, and the paths that people write.
+// Options from the environment, and the paths that people write. (The host compiler, too, gets what is in
+// the environment, and TMPDIR's folder.)
 #include "tilec/options.h"
 
 #include <pwd.h>
@@ -106,7 +107,8 @@ fs::path beneath_home(const std::string& path, std::string_view what) {
                             "has no account. Write the path out",
                             what, path, geteuid()));
   }
-  return path.size() > 2 ? folder / path.substr(2) : folder;
+  const fs::path rest = fs::path(path.substr(1)).relative_path();
+  return rest.empty() ? folder : folder / rest;
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <utility>
+
 #include "tilec/user_file.h"
 
 namespace tilec {
@@ -52,11 +54,13 @@ Recorder::Recorder(std::filesystem::path file, std::shared_ptr<spdlog::logger> l
 void Recorder::add(const Problem& problem, const PlanOptions& options) {
   if (file_.empty()) return;
   const std::string line = manifest_line(problem, options) + "\n";
-  const std::lock_guard lock(mutex_);
-  if (!seen_.insert(line).second) return;
-  const std::string fault = cache::append_line(file_, line);
-  if (fault.empty() || warned_) return;
-  warned_ = true;
+  std::string fault;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!seen_.insert(line).second) return;
+    fault = cache::append_line(file_, line);
+    if (fault.empty() || std::exchange(warned_, true)) return;
+  }
   logger_->warn(
       "the problems planned are not recorded: {}. Another file can be named in "
       "TILEC_RECORD or Options::record",

@@ -13,13 +13,12 @@
 namespace tilec {
 namespace {
 
-// Without dashes and values: of NVRTC, of ptxas, which it hands options on to, and of C++ compilers,
-// which it may yet learn from.
-constexpr std::array<std::string_view, 16> kFileOptions{
-    "include-path", "include", "pre-include", "isystem",           "iquote",  "idirafter",
-    "imacros",      "pch",     "pch-dir",     "create-pch",        "use-pch", "options-file",
-    "optf",         "I",       "time",        "fdevice-time-trace"};
-constexpr std::array<std::string_view, 2> kTargetOptions{"gpu-architecture", "arch"};
+// Without dashes and values: of NVRTC, and of ptxas, which it hands options on to. What a C++ compiler
+// has besides, neither takes.
+constexpr std::array<std::string_view, 12> kFileOptions{
+    "I",          "include-path", "include",      "pre-include", "pch",  "pch-dir",
+    "create-pch", "use-pch",      "options-file", "optf",        "time", "fdevice-time-trace"};
+constexpr std::array<std::string_view, 3> kTargetOptions{"gpu-architecture", "gpu-name", "arch"};
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
 
 // The names of the options in one string of them: itself, and those in its value (-Xptxas=-a,-b).

@@ -233,6 +233,31 @@ TEST_SUITE("nvrtc") {
     CHECK(engine.stats().compiles == 2);  // it is in the cache; another driver may take it
   }
 
+  TEST_CASE("cuda image: what the driver goes on rejecting is compiled once") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const TemporaryFolder folder;
+    const PlanOptions named{.template_name = "add_tiled", .parameters = {{"TILE", 16}}};
+    for (const bool ptx_too : {false, true}) {
+      const Options options = options_in(folder / (ptx_too ? "both" : "cubin"));
+      for (int process = 0; process < 3; ++process) {
+        const Engine engine(Device::cuda(0), options);
+        engine.trim();
+        fake_cuda::reset();
+        fake_cuda::fail("cuLibraryLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU, ptx_too ? 2 : 1);
+        const auto plan = [&] {
+          return engine.plan(AddProblem{.shape = {100}}, named).info().launches[0].target;
+        };
+        if (ptx_too) {
+          CHECK(contains(error_of(plan).what(), "Nor does its PTX serve"));
+        } else {
+          CHECK(plan() == "compute_90");
+        }
+        fake_cuda::reset();
+        CHECK(engine.stats().compiles == (process == 0 ? 2 : 0));
+      }
+    }
+  }
+
   TEST_CASE("cuda image: what was compiled here and is rejected gives way to its PTX") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;

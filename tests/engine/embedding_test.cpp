@@ -104,10 +104,7 @@ TEST_SUITE("cpu") {
                                                     {"-include", "x.h"},
                                                     {"--pre-include=x.h"},
                                                     {"-include=x.h"},
-                                                    {"-isystem", "/opt"},
-                                                    {"-iquote", "x"},
-                                                    {"-idirafter", "x"},
-                                                    {"-imacros", "x"},
+
                                                     {"--pch"},
                                                     {"--create-pch=x"},
                                                     {"--use-pch=x"},
@@ -146,7 +143,8 @@ TEST_SUITE("cpu") {
                       "-Xptxas=-O3,--warn-on-spills",
                       "-DTEXT=-I/opt"};
     engine.register_template(kernel);
-    for (const char* target : {"--gpu-architecture=sm_90", "-arch", "-arch=sm_90"}) {
+    for (const char* target :
+         {"--gpu-architecture=sm_90", "-arch", "-arch=sm_90", "-Xptxas=--gpu-name=sm_90"}) {
       kernel.options = {target};
       const Error error = error_of([&] { engine.register_template(kernel); });
       CHECK_MESSAGE(contains(error.what(), "its device's"), error.what());
@@ -173,6 +171,19 @@ TEST_SUITE("cpu") {
     CHECK(contains(refusal("#inc\\\nlude </opt/mine.h>"), "'/opt/mine.h'"));
     CHECK(contains(refusal("/* a */ %: include /* b */ \"/opt/mine.h\""), "'/opt/mine.h'"));
     CHECK(contains(refusal("#include MINE"), "`#include MINE`"));
+    CHECK(contains(refusal("#include </opt//mine.h>"), "'/opt//mine.h'"));
+    CHECK(contains(refusal("/**/#/**/include </opt/*mine.h>"), "'/opt/*mine.h'"));
+    CHECK(contains(refusal("#include </opt/mine.h"), "`#include </opt/mine.h`"));
+    CHECK(contains(refusal("#if __has_include(MINE)\n#endif"), "`__has_include`"));
+    CHECK(contains(refusal("#embed <mine.h>"), "`#embed <mine.h>`"));
+    // Where one compiler sees a comment's or line's end and another does not.
+    CHECK(contains(refusal("// a \\ \n#include MINE"), "`#include MINE`"));
+    CHECK(contains(refusal("#inc\\ \nlude MINE"), "MINE`"));
+    // Quotes that begin a literal behind a word, and one that does not.
+    for (const char* before :
+         {"int a = U'\"'; // \"", "case'\"': f(\"/*\");", "int a = 1'0; int b = '\"';"}) {
+      CHECK(contains(refusal(std::string(before) + "\n#include MINE"), "`#include MINE`"));
+    }
     CHECK(contains(refusal("#include \"a.h\"", {{"a.h", "#include \"/b.h\""}}), "'/b.h'"));
     CHECK(refusal("#include \"/opt/mine.h\"", {{"/opt/mine.h", ""}}) == "");
     CHECK(refusal("// #include MINE\n/*\n#include MINE\n*/") == "");
