@@ -106,7 +106,13 @@ std::string failure_of(pid_t child) {
     // A program that ignores SIGCHLD gets no status: what the child has left must tell.
     if (errno != EINTR) return {};
   }
-  if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    const char* const why = signal == SIGXFSZ   ? ": a limit on the size of files (ulimit -f)"
+                            : signal == SIGKILL ? ", as it is where memory runs out"
+                                                : "";
+    return "killed by signal " + std::to_string(signal) + why;
+  }
   if (WEXITSTATUS(status) != 0) return "exit status " + std::to_string(WEXITSTATUS(status));
   return {};
 }

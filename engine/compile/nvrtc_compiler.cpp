@@ -90,8 +90,8 @@ std::string release_in(const std::vector<std::byte>& image) {
   return std::string(number.substr(0, number.find_first_not_of("0123456789.")));
 }
 
-// From 12.9 on NVRTC keeps results in the driver's cache of compiles. Ours makes that idle, and a result
-// from there comes without the log.
+// From 12.9 on NVRTC keeps results in the driver's cache of compiles. Ours makes that idle, and a
+// result from there comes without the log.
 void add_no_cache(const NvrtcLibrary& nvrtc, std::vector<std::string>& options) {
   if (nvrtc.major * 100 + nvrtc.minor >= 1209) options.push_back("--no-cache");
 }

@@ -20,8 +20,9 @@ struct ToolkitHeaders {
   bool operator==(const ToolkitHeaders&) const = default;
 };
 
-// Those of release `major`.`minor`, beside the library first, else whichever there are; with CCCL of the
-// same release, which wheels have in a package of its own. They are looked for beside the library, in the toolkits named, and where toolkits are installed.
+// Those of release `major`.`minor`, beside the library first, else whichever there are; with CCCL of
+// the same release, which wheels have in a package of its own. They are looked for beside the
+// library, in the toolkits named, and where toolkits are installed.
 std::optional<ToolkitHeaders> find_toolkit_headers(const NvrtcLocation& location,
                                                    const std::filesystem::path& library, int major,
                                                    int minor);

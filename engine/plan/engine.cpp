@@ -144,8 +144,9 @@ struct Engine::State {
         kernels(device.backend(), options, logger),
         templates(std::make_shared<const Templates>(shipped_templates())) {
     if (options.ignored_variables.empty()) return;
-    logger->warn("this program is set-user-id, and does not look at {}",
-                 fmt::join(options.ignored_variables, ", "));
+    logger->warn(
+        "this program has rights that its caller has not (set-user-id), and does not look at {}",
+        fmt::join(options.ignored_variables, ", "));
   }
 
   bool is_parents() const { return fork_generation() != born; }

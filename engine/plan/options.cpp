@@ -1,5 +1,5 @@
-// Options from the environment, and the paths that people write. (The host compiler, too, gets what is in
-// the environment, and TMPDIR's folder.)
+// Options from the environment, and the paths that people write. (Beside these the host compiler is
+// handed the environment as it is, and works in TMPDIR.)
 #include "tilec/options.h"
 
 #include <pwd.h>

@@ -5,9 +5,9 @@
 
 namespace tilec {
 
-// Throws Error{invalid_argument} for an option that makes the compiler read or write files: what is read
-// would be no part of the key, and a kernel of other text would be served; and for one that says what
-// to compile for.
+// Throws Error{invalid_argument} for an option that makes the compiler read or write files (what is
+// read would be no part of the key, and a kernel of other text would be served), and for one that
+// says what to compile for.
 void expect_seen_by_key(const KernelTemplate& kernel);
 
 }  // namespace tilec

@@ -1,4 +1,5 @@
-// What a forked child may do with its parent's engine, and that it never waits for its parent's threads.
+// What a forked child may do with its parent's engine, and that it never waits for its parent's
+// threads.
 #include "fork.h"
 
 #include <sys/stat.h>

@@ -83,8 +83,8 @@ TEST_CASE("host state: kernels run in a GPU's floating-point modes, and callers 
 }
 #endif
 
-TEST_CASE("host state: every stack of every runner has its guard page") {
-  // Three quarters of them: other tests of this process may have left runners idle.
+TEST_CASE("host state: as many stacks as the runners have, each with its guard page, can be had") {
+  // Of three quarters: other tests of this process may have left runners idle.
   constexpr int kRunners = host::RunnerPool::kRunners * 3 / 4;
   constexpr int kSlabs = kRunners * host::BlockRunner::kMaxThreads / host::StackSlab::kStacks;
   std::vector<std::unique_ptr<host::StackSlab>> slabs;

@@ -226,6 +226,22 @@ TEST_SUITE("nvrtc") {
     CHECK_FALSE(nvrtc.why_not(Target::host()).empty());
   }
 
+  TEST_CASE("nvrtc places: a compiler asked who it is says what its work will say") {
+    if (!has_nvrtc()) return skip("no NVRTC");
+    const auto compiler = nvrtc_compiler(Options::from_env().nvrtc);
+    KernelTemplate kernel = small_add();
+    for (const char* first_line : {"", "#include <cuda_fp16.h>\n"}) {
+      kernel.source = first_line + kernel.source;
+      for (const char* target : {"sm_80", "compute_80"}) {
+        const CompileRequest request{.source = render(kernel, f32, {{"NUMBER", 1}}),
+                                     .target = Target::parse(target),
+                                     .options = {},
+                                     .name = target};
+        CHECK(compiler->builder(request) == compiler->compile(request).builder);
+      }
+    }
+  }
+
   TEST_CASE("nvrtc places: nothing stands in for a target that NVRTC does not know") {
     if (!has_nvrtc()) return skip("no NVRTC");
     const TemporaryFolder folder;

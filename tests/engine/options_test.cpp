@@ -57,6 +57,8 @@ TEST_SUITE("cpu") {
         {{{"TILEC_CACHE_DIR", "~/k/l"}, {"HOME", "/h"}}, "/h/k/l"},
         {{{"TILEC_CACHE_DIR", "~"}, {"HOME", "/h"}}, "/h"},
         {{{"TILEC_CACHE_DIR", "~/"}, {"HOME", "/h"}}, "/h"},
+        {{{"TILEC_CACHE_DIR", "~//k"}, {"HOME", "/h"}}, "/h/k"},
+        {{{"TILEC_CACHE_DIR", "~///"}, {"HOME", "/h"}}, "/h"},
         {{{"TILEC_CACHE_DIR", "~/k"}}, home + "/k"},
         {{{"TILEC_CACHE_DIR", "./~k"}, {"HOME", "/h"}}, (fs::current_path() / "./~k").string()},
         {{{"XDG_CACHE_HOME", "relative"}, {"HOME", "/h"}}, "/h/.cache/tilec"},
@@ -196,9 +198,10 @@ TEST_SUITE("cpu") {
                   ended.output);
     CHECK_FALSE(contains(ended.output, bad));
     CHECK_FALSE(contains(ended.output, "nonsense"));
-    const std::size_t warning = ended.output.find("this program is set-user-id");
+    const std::size_t warning = ended.output.find("rights that its caller has not (set-user-id)");
     REQUIRE(warning != std::string::npos);
-    CHECK(ended.output.find("this program is set-user-id", warning + 1) == std::string::npos);
+    CHECK(ended.output.find("rights that its caller has not (set-user-id)", warning + 1) ==
+          std::string::npos);
     for (const auto& [name, value] : stranger) {
       if (name != "HOME" && name != "TMPDIR") CHECK_MESSAGE(contains(ended.output, name), name);
     }

@@ -25,8 +25,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // SIGINT, SIGTERM and SIGHUP as something to poll (a blocked signal reaches a container's first
-// process too), but for those that the program was started to ignore, as by nohup; SIGPIPE as an error of write(); children that can be waited for, whatever SIGCHLD was
-// inherited as. As before on destruction.
+// process too), but for those that the program was started to ignore, as by nohup; SIGPIPE as an
+// error of write(); children that can be waited for, whatever SIGCHLD was inherited as. As before on
+// destruction.
 class Signals {
  public:
   Signals() {

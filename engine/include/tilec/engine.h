@@ -68,10 +68,10 @@ class TILEC_EXPORT Engine {
   // D = A·B, float, row-major, tightly packed.
   Gemm plan(std::int64_t M, std::int64_t N, std::int64_t K) const;
   // A plan for the problem; the same plan again for the same request. Where the kernel that is wanted
-  // most can't be here (unsupported, or the driver does not take it), the next one serves, and the
-  // log says why. Throws Error: invalid_argument for a shape, template or parameter that can't be,
-  // unsupported for one that can't be here, compile with the compiler's log, driver, or cache_miss
-  // under CachePolicy::must_hit.
+  // most can't be here (unsupported, or the driver does not take it), the next one serves, and a
+  // warning says why; under CachePolicy::must_hit also the next one that is in the cache. Throws
+  // Error: invalid_argument for a shape, template or parameter that can't be, unsupported for one
+  // that can't be here, compile with the compiler's log, driver, or cache_miss under must_hit.
   Gemm plan(const GemmProblem& problem, const PlanOptions& options = {}) const;
   Add plan(const AddProblem& problem, const PlanOptions& options = {}) const;
 
