@@ -181,10 +181,11 @@ int on_small_disk(const fs::path& folder, std::size_t bytes, const std::function
   constexpr int no_disk = 253;
   const int result = in_child([&] {
     if (!is_root() && !enter_user_namespace()) return no_disk;
-    const std::string size = "size=" + std::to_string(bytes) + ",mode=0755";
+    // Without a bound, tmpfs allows an inode for every other page of the machine's memory.
+    const std::string limits = "size=" + std::to_string(bytes) + ",nr_inodes=8192,mode=0755";
     if (::unshare(CLONE_NEWNS) != 0 ||
         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("tmpfs", folder.c_str(), "tmpfs", 0, size.c_str()) != 0) {
+        ::mount("tmpfs", folder.c_str(), "tmpfs", 0, limits.c_str()) != 0) {
       return no_disk;
     }
     return body();

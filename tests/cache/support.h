@@ -78,8 +78,8 @@ bool enter_user_namespace();
 // From here on, these system calls of this process fail with the error. False if that can't be had.
 bool forbid_calls(const std::vector<int>& numbers, int error);
 
-// In a child whose `folder` is a file system of its own of so many bytes. -1 where that can't be
-// had.
+// In a child whose `folder` is a file system of its own, of so many bytes and 8,192 files. -1 where
+// that can't be had.
 int on_small_disk(const fs::path& folder, std::size_t bytes, const std::function<int()>& body);
 
 }  // namespace tilec::cache::test

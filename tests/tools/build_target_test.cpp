@@ -40,6 +40,9 @@ TEST_SUITE("nvrtc") {
       CHECK(contains(ran.err, "--arch compute_"));
       CHECK(sandbox.entries().empty());
     }
+    CHECK(sandbox.tilec({"build", "--arch", "sm_81"}).err.starts_with("tilec: sm_81 can't be"));
+    CHECK(sandbox.tilec({"build", "--device", facts})
+              .err.starts_with("tilec: mine (sm_999): sm_999 "));
     const Ran old = sandbox.tilec({"build", "--arch", "sm_80,sm_70"});
     CHECK(old.status == 2);
     CHECK(contains(old.err, "serve is sm_75"));

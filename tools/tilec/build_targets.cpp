@@ -12,7 +12,8 @@ namespace {
 
 [[noreturn]] void throw_unknown(const Place& place, const NvrtcFound& nvrtc,
                                 const std::string& why) {
-  std::string message = fmt::format("{}: {}", place.name(), why);
+  // A device's name tells whose target it is that `why` speaks of.
+  std::string message = place.facts ? fmt::format("{}: {}", place.name(), why) : why;
   if (const std::optional<Target> ptx = place.target.newest_ptx(nvrtc.architectures)) {
     message += fmt::format("; --arch {} makes PTX instead, which a later GPU's driver compiles",
                            ptx->name());
