@@ -47,7 +47,7 @@ class Bundle final : public Source {
 
   Origin origin() const override { return origin_; }
   Builders builders() const override { return builders_; }
-  bool refresh() const override { return false; }
+  void refresh() const override {}
   Opened open_entry(const Key& key, const std::string& builder) const override;
   void used(const OpenEntry&) const override {}
   bool remove_damaged(const Key&, const std::string&, const OpenEntry&) const override {

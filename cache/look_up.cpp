@@ -101,8 +101,10 @@ LookUp look_up_in(const Source& source, const Key& key, const LookUpOptions& opt
       look_at(source, key, builder, options, found);
       if (found.entry) return found;
     }
-    tried = std::exchange(known, nullptr);
-  } while (source.refresh() && (known = source.builders()));
+    tried = std::move(known);
+    source.refresh();
+    known = source.builders();
+  } while (*known != *tried);
   if (found.misses.empty()) {
     if (auto miss = other_builder(source, key, options)) found.misses.push_back(*std::move(miss));
   }
@@ -110,8 +112,8 @@ LookUp look_up_in(const Source& source, const Key& key, const LookUpOptions& opt
 }
 
 std::optional<Listed> peek_in(const Source& source, const Key& key, const LookUpOptions& options) {
-  const auto newest = [&]() -> std::optional<Listed> {
-    for (const std::string& builder : *source.builders()) {
+  const auto newest = [&](const Source::Builders& builders) -> std::optional<Listed> {
+    for (const std::string& builder : *builders) {
       if (!serves(builder, options)) continue;
       auto listed = list_entry(source, key, builder, Depth::metadata);
       if (!listed || listed->problem) continue;
@@ -119,8 +121,11 @@ std::optional<Listed> peek_in(const Source& source, const Key& key, const LookUp
     }
     return std::nullopt;
   };
-  auto found = newest();
-  return found || !source.refresh() ? found : newest();
+  const Source::Builders known = source.builders();
+  if (auto found = newest(known)) return found;
+  source.refresh();
+  const Source::Builders now = source.builders();
+  return *now == *known ? std::nullopt : newest(now);
 }
 
 std::optional<Listed> list_entry(const Source& source, const Key& key, const std::string& builder,

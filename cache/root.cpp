@@ -102,15 +102,13 @@ Root::Folder Root::renewed_folder() const {
   return renewed;
 }
 
-bool Root::refresh() const {
+void Root::refresh() const {
   const Folder root = renewed_folder();
   // Going through every entry, for lack of markers, is for opening only where none can be made.
-  if (!settings_.write && !has_markers(*root)) return false;
+  if (!settings_.write && !has_markers(*root)) return;
   auto names = std::make_shared<const std::vector<std::string>>(read_builders(*root));
   const std::lock_guard hold(fork_safe_mutex());
-  if (*names == *builders_) return false;
   builders_ = std::move(names);
-  return true;
 }
 
 bool Root::has_markers(const RootFolder& root) const {

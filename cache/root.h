@@ -63,7 +63,7 @@ class Root final : public Source {
 
   Origin origin() const override { return settings_.origin; }
   Builders builders() const override;
-  bool refresh() const override;
+  void refresh() const override;
   Opened open_entry(const Key& key, const std::string& builder) const override;
   void used(const OpenEntry& entry) const override;
   bool remove_damaged(const Key& key, const std::string& builder,

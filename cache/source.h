@@ -44,8 +44,9 @@ class Source {
   virtual ~Source() = default;
   virtual Origin origin() const = 0;
   virtual Builders builders() const = 0;
-  // Looks for builders that came since; true if builders() has changed.
-  virtual bool refresh() const = 0;
+  // Looks for builders that came since. Another thread may have seen them first: whether builders()
+  // has changed is told by the list that one had.
+  virtual void refresh() const = 0;
   virtual Opened open_entry(const Key& key, const std::string& builder) const = 0;
   // A hit: renew the last use if that is due.
   virtual void used(const OpenEntry& entry) const = 0;

@@ -231,7 +231,7 @@ void remove_oldest(const RootFolder& folder, Sample& sample, const Goal& goal, b
 
 }  // namespace
 
-Swept sweep_root(const Root& root, const SweepOptions& options) {
+Swept sweep_root(const Root& root, const SweepOptions& options, int start) {
   Swept swept;
   const Root::Folder folder = root.renewed_folder();
   const auto lock = take_sweep_lock(root, *folder, std::chrono::seconds(options.complete ? 10 : 0));
@@ -240,11 +240,12 @@ Swept sweep_root(const Root& root, const SweepOptions& options) {
 
   const Descriptor file = open_usage(root, *folder);
   Usage usage = read_usage(file);
+  if (!file) usage.next_shard = start;
   Sample sample = take_sample(*folder, usage, options, swept);
   const bool all = sample.shards == shard_count;
   // The counts may be anything; never believe them over what the sample shows.
-  const double total =
-      all ? sample.bytes : std::min(usage.total(), sample.bytes * shard_count / sample.shards);
+  const double shown = sample.bytes * shard_count / sample.shards;
+  const double total = all || !file ? shown : std::min(usage.total(), shown);
   const auto bound = static_cast<double>(options.max_bytes.value_or(root.settings().max_bytes));
   if (bound != 0 && total > bound) {
     const double most = all ? bound : sample.bytes * bound / total;
@@ -253,7 +254,9 @@ Swept sweep_root(const Root& root, const SweepOptions& options) {
     remove_oldest(*folder, sample, goal, all && !options.complete, usage, swept);
   }
   keep_counts(file, usage, sample.shards);
-  swept.bytes_left = static_cast<std::uint64_t>(usage.total());
+  const double left =
+      all || file ? usage.total() : total - static_cast<double>(swept.removed_bytes);
+  swept.bytes_left = static_cast<std::uint64_t>(left);
   return swept;
 }
 
@@ -272,7 +275,7 @@ void sweep_after_publishing(const Root& root, int shard) {
   // With no counts to be had, one shard stands for all.
   const double total = file ? usage.total() : static_cast<double>(counted.bytes) * shard_count;
   const std::uint64_t bound = root.settings().max_bytes;
-  if (bound != 0 && total > static_cast<double>(bound)) sweep_root(root, {});
+  if (bound != 0 && total > static_cast<double>(bound)) sweep_root(root, {}, shard);
 }
 
 bool has_usage(const RootFolder& folder) {

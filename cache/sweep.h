@@ -12,7 +12,8 @@ namespace tilec::cache {
 // Counts the shard, and takes a step if the bound is passed.
 void sweep_after_publishing(const Root& root, int shard);
 
-Swept sweep_root(const Root& root, const SweepOptions& options);
+// Where there are no counts, which tell where the step before ended, it begins at the shard `start`.
+Swept sweep_root(const Root& root, const SweepOptions& options, int start = 0);
 
 Totals count_root(const Root& root);
 

@@ -42,6 +42,12 @@ struct Doubt {
   std::string fault, remedy;
 };
 
+std::string remedy_for_mode(const std::string& path, const struct stat& info) {
+  const bool can = ::geteuid() == 0 || ::geteuid() == info.st_uid;
+  return "`chmod go-w " + path + "`" +
+         (can ? " ends that" : " by user " + std::to_string(info.st_uid) + " ends that");
+}
+
 Doubt distrust_parent(const struct stat& info, const std::string& path) {
   if (info.st_uid != 0 && info.st_uid != ::geteuid() && !is_from_outside(info.st_uid)) {
     return {path + ", a folder above it, belongs to user " + std::to_string(info.st_uid) +
@@ -51,7 +57,7 @@ Doubt distrust_parent(const struct stat& info, const std::string& path) {
   if (writable_by_others(info) && (info.st_mode & S_ISVTX) == 0) {
     return {"others may write to " + path + ", a folder above it (mode " + mode_text(info.st_mode) +
                 "), and could put another folder in its place",
-            "`chmod go-w " + path + "` ends that"};
+            remedy_for_mode(path, info)};
   }
   return {};
 }
@@ -246,9 +252,7 @@ OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool cr
   if (::fstat(walk.here().get(), &out.info) == 0) out.fault = distrust(out.info, trust);
   if (!out.fault.empty()) {
     out.fault = "it " + out.fault;
-    if (out.info.st_uid == ::geteuid()) {
-      out.remedy = "`chmod go-w " + out.path.string() + "` ends that";
-    }
+    if (out.info.st_uid == ::geteuid()) out.remedy = remedy_for_mode(out.path, out.info);
     out.untrusted = true;
     return out;
   }

@@ -35,7 +35,7 @@ std::string doubt(int descriptor) {
   if (info.st_uid != ::geteuid() && info.st_uid != 0) {
     return "it belongs to user " + std::to_string(info.st_uid);
   }
-  if (info.st_nlink != 1) return "it has another name too (a hard link), and may be another's";
+  if (info.st_nlink > 1) return "it has another name too (a hard link), and may be another's";
   return {};
 }
 

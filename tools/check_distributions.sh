@@ -25,12 +25,15 @@ status=0
 # in_system <root> <command>: with mounts that end with it, and nothing of this machine's environment but
 # the certificates that a proxy may need.
 in_system() {
-  local root=$1 certificates=${PIP_CERT:-/etc/ssl/certs/ca-certificates.crt}
-  [[ ! -e $certificates ]] || cp -f "$certificates" "$root/root/certificates.crt"
+  local root=$1 certificates=${PIP_CERT:-/etc/ssl/certs/ca-certificates.crt} pip=
+  if [[ -e $certificates ]]; then
+    cp -f "$certificates" "$root/root/certificates.crt"
+    pip=PIP_CERT=/root/certificates.crt
+  fi
   unshare --mount --pid --fork --kill-child bash -c '
     mount -t proc proc "$1/proc" && mount -t tmpfs tmpfs "$1/dev/shm" &&
     exec chroot "$1" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-      PIP_CERT=/root/certificates.crt bash -c "$2"' bash "$root" "$2" </dev/null
+      $3 bash -c "$2"' bash "$root" "$2" "$pip" </dev/null
 }
 
 # try <distribution> <root> <command>: a row of the table.
@@ -42,7 +45,7 @@ try() {
   local compiler tests size
   compiler=$(in_system "$root" 'g++ -dumpfullversion; cmake --version | sed -n "1s/.* //p"' | tr '\n' ' ')
   tests=$(grep -E 'tests passed' "$log" | tail -n 1 || true)
-  size=$(du -sh "$root/root/tilec/build" 2>/dev/null | cut -f 1)
+  size=$(du -sh "$root/root/tilec/build" 2>/dev/null | cut -f 1 || true)
   rows+=("$(printf '%-10s %-14s %-7s %4d s  g++, cmake %s build/ %s  %s' "$name" "$command" "$result" \
     $((SECONDS - start)) "$compiler" "$size" "$tests")")
 }

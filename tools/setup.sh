@@ -16,7 +16,7 @@ fail() {
 }
 has() { command -v "$1" >/dev/null 2>&1; }
 has_header() { has g++ && echo "#include <$1>" | g++ -E -x c++ - >/dev/null 2>&1; }
-has_archive() { has g++ && [[ $(g++ -print-file-name="$1") == /* ]]; }
+has_library() { has g++ && [[ $(g++ -print-file-name="$1") == /* ]]; }
 
 # Sets `missing` to the packages that are not there, whoever installed what they hold.
 find_missing_packages() {
@@ -29,7 +29,8 @@ find_missing_packages() {
   has_header doctest/doctest.h || missing+=(doctest-dev)
   has_header CLI/CLI.hpp || missing+=(libcli11-dev)
   has_header nlohmann/json.hpp || missing+=(nlohmann-json3-dev)
-  { has_header boost/context/detail/fcontext.hpp && has_archive libboost_context.a; } ||
+  { has_header boost/context/detail/fcontext.hpp &&
+    { has_library libboost_context.a || has_library libboost_context.so; }; } ||
     missing+=(libboost-context-dev)
 }
 

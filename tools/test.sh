@@ -6,7 +6,7 @@
 #   tools/test.sh -R 'gemm.*f16'   # here those whose names match
 #   tools/test.sh --long           # all of them
 #   tools/test.sh --ci             # as CI does: warnings are errors, once more at -O3 with fortification, and
-#                                  # under sanitizers; CI=true in the environment does the same
+#                                  # under sanitizers; CI in the environment, set to anything, does the same
 set -euo pipefail
 cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 

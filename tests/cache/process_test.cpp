@@ -112,6 +112,24 @@ TEST_SUITE("cpu tsan") {
     CHECK(builds(folder / "log") == 10);
   }
 
+  TEST_CASE("whoever has published finds it, be others learning of the same builder too") {
+    for (unsigned round = 0; round < 100; ++round) {
+      TemporaryFolder folder;
+      const Store store(quick(folder / "root"));
+      std::atomic<int> lost = 0;
+      {
+        std::vector<std::jthread> threads;
+        for (unsigned thread = 0; thread < 8; ++thread) {
+          threads.emplace_back([&, thread] {
+            if (!store.publish(key_of(thread), cubin_metadata(), cubin())) ++lost;
+            if (!store.look_up(key_of(thread)).entry) ++lost;
+          });
+        }
+      }
+      CHECK(lost == 0);
+    }
+  }
+
   TEST_CASE("the same entry from many threads at once") {
     TemporaryFolder folder;
     const Store store(quick(folder / "root"));

@@ -40,6 +40,21 @@ void set_age(const fs::path& path, std::chrono::seconds age) {
   REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
 }
 
+// A root with the entries 0 … count - 1, the first the oldest. Publishing them all would take its
+// time.
+void fill_root(const fs::path& root, unsigned count) {
+  REQUIRE(Store(quick(root)).publish(key_of(0), cubin_metadata(), filling(0)));
+  for (unsigned number = 0; number < count; ++number) {
+    const fs::path path = entry_path(root, key_of(number));
+    fs::create_directories(path.parent_path());
+    const Bytes payload = filling(number);
+    Bytes entry = encode_entry_head(key_of(number), cubin_metadata(), payload);
+    entry.insert(entry.end(), payload.begin(), payload.end());
+    write_file(path, entry);
+    set_age(path, std::chrono::seconds(2 * count - number));
+  }
+}
+
 TEST_SUITE("cpu tsan") {
   TEST_CASE("the least recently used go first") {
     TemporaryFolder folder;
@@ -215,17 +230,7 @@ TEST_SUITE("cpu") {
   TEST_CASE("a large cache is swept in steps, oldest first on the whole") {
     TemporaryFolder folder;
     constexpr unsigned count = 6000;
-    REQUIRE(Store(quick(folder / "root")).publish(key_of(0), cubin_metadata(), filling(0)));
-    for (unsigned number = 0; number < count; ++number) {
-      // Publishing them all would take its time.
-      const fs::path path = entry_path(folder / "root", key_of(number));
-      fs::create_directories(path.parent_path());
-      const Bytes payload = filling(number);
-      Bytes entry = encode_entry_head(key_of(number), cubin_metadata(), payload);
-      entry.insert(entry.end(), payload.begin(), payload.end());
-      write_file(path, entry);
-      set_age(path, std::chrono::seconds(2 * count - number));
-    }
+    fill_root(folder / "root", count);
     const auto damage_counts = [&] {
       Bytes usage = read_file(folder / "root/usage");
       std::fill(usage.begin() + 16, usage.end(), std::byte{0xff});
@@ -251,6 +256,23 @@ TEST_SUITE("cpu") {
     CHECK(store.sweep({.max_bytes = 100 * entry_bytes, .complete = true}).removed_entries ==
           totals.entries - 100);
     CHECK(store.look_up(key_of(count)));
+  }
+
+  TEST_CASE("a large cache that can't be counted comes under the bound in a few steps") {
+    TemporaryFolder folder;
+    constexpr unsigned count = 6000;
+    fill_root(folder / "root", count);
+    write_text(folder / "root/usage", "someone's notes");
+    constexpr unsigned bound = 4500;  // more than a step looks at
+    const Store store(bounded(folder / "root", bound));
+    for (unsigned number = count; number < count + 20; ++number) {
+      REQUIRE(store.publish(key_of(number), cubin_metadata(), filling(number)));
+    }
+    const std::uint64_t left = store.totals().entries;
+    CAPTURE(left);
+    CHECK(left <= bound + bound / 20);
+    CHECK(left >= bound - bound / 5);
+    CHECK(read_file(folder / "root/usage").size() == 15);
   }
 }
 

@@ -281,6 +281,16 @@ TEST_SUITE("cpu") {
                                    "` ends that; to use this cache folder all the same, name it "
                                    "in trust_shared; choose another cache root"));
   }
+
+  TEST_CASE("a remedy says who can bring it about") {
+    if (!is_root()) return tilec::test::skip("needs root, to become another user");
+    TemporaryFolder folder;
+    fs::permissions(folder.path(), fs::perms::all);
+    const std::string wanted = "`chmod go-w " + folder.path().string() + "` by user 0 ends that";
+    CHECK(as_user(54321, [&] {
+            return has_problem(Store(quick(folder / "cache")), wanted) ? 0 : 1;
+          }) == 0);
+  }
 }
 
 }  // namespace

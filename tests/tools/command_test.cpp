@@ -385,6 +385,16 @@ TEST_SUITE("cpu") {
     CHECK(strict["error"]["exit_status"] == 1);
     CHECK(report(R"(, "skip_impossible": true)")["total"] == 3);
     CHECK(report(R"(, "skip_impossible": true)")["failed"] == 0);
+    // What is possible is built all the same, and the rest is listed.
+    const Ran ran = sandbox.tilec(
+        {"build", "--device", "host", "--json", sandbox.file("h.json", R"([{"op": "add", "n": 9,
+                                     "template": "add_tiled", "parameters": {"TILE": [32, 100000]}}])")});
+    CAPTURE(ran.err);
+    CHECK(ran.status == 1);
+    const json built = json::parse(ran.out);
+    CHECK(built["built"] == 1);
+    CHECK(built["failed"] == 1);
+    CHECK(sandbox.entries().size() == 1);
   }
 
   TEST_CASE("an empty cache: every way to look at it says so") {

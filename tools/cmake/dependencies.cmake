@@ -63,9 +63,14 @@ if(TILEC_HOST_DEVICE)
       set(TILEC_BOOST_CONTEXT shared)
     endif()
   endif()
+  if(NOT TILEC_BOOST_CONTEXT AND TILEC_PORTABLE AND BOOST_CONTEXT_INCLUDE_DIR)
+    set(what "libboost_context.a, which TILEC_PORTABLE links,")
+  else()
+    set(what "Boost.Context")
+  endif()
   if(NOT TILEC_BOOST_CONTEXT)
     message(WARNING
-      "Boost.Context was not found (Debian and Ubuntu: libboost-context-dev; Fedora: boost-devel; Arch: boost), "
+      "${what} was not found (Debian and Ubuntu: libboost-context-dev; Fedora: boost-devel, for the archive boost-static; Arch: boost), "
       "so tilec is built without the host device: Device::host() and --device host will refuse. "
       "Run tools/setup.sh, or configure with -DTILEC_HOST_DEVICE=OFF to say that this is meant.")
     set(TILEC_HOST_DEVICE OFF)

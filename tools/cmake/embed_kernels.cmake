@@ -35,13 +35,15 @@ function(tilec_embed_kernels target manifest)
   set(cache ${folder}/cache)
   set(bundle ${folder}/kernels.bundle)
   file(MAKE_DIRECTORY ${folder})
-  # From nothing each time, so that the bundle holds the manifest's kernels and no older ones.
+  # From nothing each time, so that the bundle holds the manifest's kernels and no older ones; nor
+  # those of whoever builds, so that his variables don't count.
+  set(clean ${CMAKE_COMMAND} -E env --unset=TILEC_CACHE_ROOTS --unset=TILEC_CACHE_BUNDLES
+            --unset=TILEC_CACHE_POLICY TILEC_CACHE_MAX_BYTES=0)  # whatever the manifest asks for
   add_custom_command(
     OUTPUT ${bundle}
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${cache}
-    COMMAND ${CMAKE_COMMAND} -E env TILEC_CACHE_MAX_BYTES=0  # whatever the manifest asks for
-            ${command} build ${manifest} ${places} --quiet --cache-dir ${cache} --trust-shared ${cache}
-    COMMAND ${command} cache export ${bundle} --cache-dir ${cache} --trust-shared ${cache}
+    COMMAND ${clean} ${command} build ${manifest} ${places} --quiet --cache-dir ${cache} --trust-shared ${cache}
+    COMMAND ${clean} ${command} cache export ${bundle} --cache-dir ${cache} --trust-shared ${cache}
     DEPENDS ${manifest} ${built_command}
     COMMENT "Compiling the kernels of ${target}"
     VERBATIM)

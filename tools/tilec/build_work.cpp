@@ -65,8 +65,9 @@ void BuildWork::note_evicted() {
   for (BuildResult& result : report_.results) {
     const bool was_there = result.status == BuildResult::Status::built ||
                            result.status == BuildResult::Status::present;
+    if (!was_there) continue;  // what was rejected has no key
     const cache::Key key = *cache::Key::parse(result.item.key);
-    if (!was_there || store_.peek(key, {.require_builder = options_.require_builder})) continue;
+    if (store_.peek(key, {.require_builder = options_.require_builder})) continue;
     result.status = BuildResult::Status::evicted;
     lost += result.bytes != 0 ? result.bytes : largest;  // gone before its size was seen
   }

@@ -92,8 +92,8 @@ cache::Filter FilterFlags::filter() const {
 cache::Store open_store(const Options& options) {
   cache::StoreOptions store = store_options(options);
   store.read_only = true;
-  std::error_code ignored;
-  if (!std::filesystem::exists(store.root, ignored)) store.root.clear();
+  std::error_code error;  // what can't be looked at is opened, and the store says why it can't be
+  if (!std::filesystem::exists(store.root, error) && !error) store.root.clear();
   return warned(opened(options, std::move(store)));
 }
 

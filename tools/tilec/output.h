@@ -16,7 +16,6 @@ using Json = nlohmann::ordered_json;
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitInterrupted = 130;
 
 // What was typed, or a document it names, can't be right: exit status 2.
 class UsageError : public std::runtime_error {

@@ -13,7 +13,7 @@ struct Counts {
 
 enum class ProgressStyle { silent, lines, bar };
 
-// "12/40 [#####···············] 10 built, 2 present, 0 failed · about 35 s left"; fits in `width`.
+// "[######..............] 12/40  10 built, 2 present, 0 failed, about 35 s left"; fits in `width`.
 std::string progress_bar(const Counts& counts, double seconds, std::size_t width);
 
 class Progress {

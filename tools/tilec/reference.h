@@ -36,9 +36,11 @@ std::size_t matrix_elements(std::int64_t rows, std::int64_t columns, std::int64_
 bool gaps_untouched(DType type, std::int64_t rows, std::int64_t columns, std::int64_t leading,
                     const void* matrix);
 
-// An element is right if |error| ≤ (4·√K + 2)·u_acc·S + c_in·S + u_out·|D| + tiny, where S =
-// |alpha|·|A||B| + |beta|·|C|; K stands in place of √K for data with a mean. With no products to
-// sum (alpha or K is 0) and a beta of 0 or 1, zeros or the bits of C are right and nothing else.
+// An element is right if
+//   |error| ≤ (4·√K + 2)·u_acc·S + c_in·S + u_out·|D| + tiny + |alpha|·K·tiny_product,
+// where S = |alpha|·|A||B| + |beta|·|C|; K stands in place of √K for data with a mean. With no
+// products to sum (alpha or K is 0) and a beta of 0 or 1, zeros or the bits of C are right and
+// nothing else.
 struct Tolerance {
   double u_acc = 0;         // unit roundoff of the sums
   double c_in = 0;          // what the operands lose before they are multiplied

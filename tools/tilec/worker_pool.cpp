@@ -40,6 +40,12 @@ class Signals {
     }
     pthread_sigmask(SIG_BLOCK, &wanted, &mask_before_);
     descriptor_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (descriptor_ < 0) {
+      const int error = errno;
+      pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+      throw Failure(std::string("no worker process can be started: no way to hear of signals: ") +
+                    std::strerror(error));
+    }
     struct sigaction ignore {
     }, usual{};
     ignore.sa_handler = SIG_IGN;
@@ -48,7 +54,7 @@ class Signals {
     sigaction(SIGCHLD, &usual, &child_before_);
   }
   ~Signals() {
-    if (descriptor_ >= 0) close(descriptor_);
+    close(descriptor_);
     sigaction(SIGPIPE, &pipe_before_, nullptr);
     sigaction(SIGCHLD, &child_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
@@ -157,7 +163,7 @@ class Pool {
       for (const std::string& line : heard.messages) {
         if (events_.on_message) events_.on_message(line);
       }
-      if (heard.answer) finish(worker, Outcome::Kind::answered, *heard.answer);
+      if (heard.answer && worker.busy()) finish(worker, Outcome::Kind::answered, *heard.answer);
       if (heard.ended) {
         const Worker::Ending ending = worker.reap();
         if (worker.busy()) note_end(worker, ending);

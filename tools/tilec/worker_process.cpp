@@ -21,13 +21,18 @@ namespace {
 
 constexpr std::size_t kLastWords = 16384;
 
+Failure cant_start(const std::string& what, int error) {
+  const bool too_many = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+  return Failure("no worker process can be started: " + what + ": " + std::strerror(error) +
+                 (too_many ? "; a smaller -j may help" : ""));
+}
+
 // Closes what nobody took.
 class Pipe {
  public:
   Pipe() {
     if (pipe2(ends_.data(), O_CLOEXEC) != 0) {
-      throw Failure(std::string("no worker process can be started: no pipe to it: ") +
-                    std::strerror(errno) + "; a smaller -j may help");
+      throw cant_start("no pipe to it", errno);
     }
   }
   ~Pipe() {
@@ -79,7 +84,8 @@ std::string ending(int status) {
   return "the compiling process ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
-// The spawned process starts with our three pipes, default signals and a group of its own.
+// The spawned process starts with our three pipes, no blocked signal, SIGPIPE as usual, whatever we
+// ignore otherwise ignored, and a group of its own.
 pid_t spawn(const std::vector<std::string>& command, int input, int output, int errors) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -106,8 +112,7 @@ pid_t spawn(const std::vector<std::string>& command, int input, int output, int 
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) {
-    throw Failure(std::string("no worker process can be started: ") + std::strerror(error) +
-                  "; a smaller -j may help");
+    throw cant_start(command.front(), error);
   }
   return process;
 }
