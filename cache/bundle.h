@@ -53,7 +53,7 @@ class Bundle final : public Source {
   bool remove_damaged(const Key&, const std::string&, const OpenEntry&) const override {
     return false;
   }
-  bool for_each_name(const Visit& visit) const override;
+  std::vector<Miss> for_each_name(const Visit& visit) const override;
 
   const std::vector<BundleRecord>& records() const { return records_; }
   ReadAt reader(const BundleRecord& record) const;
@@ -72,9 +72,7 @@ class Bundle final : public Source {
 
 struct BundleOpening {
   std::unique_ptr<Bundle> bundle;
-  std::string fault;   // a clause
-  std::string remedy;  // a clause; or empty
-  bool untrusted = false;
+  Refusal refusal;
 };
 
 class BundleWriter {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "bundle.h"
 #include "store_state.h"
@@ -20,15 +21,17 @@ struct Chosen {
 
 // Names only, so that memory does not grow with the payloads. The first source wins.
 std::vector<Chosen> choose(const std::vector<std::unique_ptr<Source>>& sources,
-                           const Filter& filter) {
+                           const Filter& filter, std::vector<Miss>& skipped) {
   std::vector<Chosen> chosen;
   for (const auto& source : sources) {
-    source->for_each_name([&](const Key& key, const std::string& builder) {
-      if (filter.key && *filter.key != key) return true;
-      if (!filter.builder.empty() && filter.builder != builder) return true;
-      chosen.push_back({{key, builder, 0, 0, {}}, source.get()});
-      return true;
-    });
+    std::vector<Miss> unread =
+        source->for_each_name([&](const Key& key, const std::string& builder) {
+          if (filter.key && *filter.key != key) return true;
+          if (!filter.builder.empty() && filter.builder != builder) return true;
+          chosen.push_back({{key, builder, 0, 0, {}}, source.get()});
+          return true;
+        });
+    std::ranges::move(unread, std::back_inserter(skipped));
   }
   std::ranges::stable_sort(chosen,
                            [](const Chosen& a, const Chosen& b) { return a.record < b.record; });
@@ -116,7 +119,7 @@ BundleReport Store::export_bundle(const std::filesystem::path& file, const Filte
   if (!writer.begin()) return failed(report, file);
 
   const BundleRecord* last = nullptr;
-  std::vector<Chosen> all = choose(state_->sources, filter);
+  std::vector<Chosen> all = choose(state_->sources, filter, report.skipped);
   for (Chosen& each : all) {
     if (last && same_entry(*last, each.record)) continue;
     const Opened opened = each.source->open_entry(each.record.key, each.record.builder);

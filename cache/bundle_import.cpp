@@ -210,13 +210,14 @@ BundleReport Store::import_bundle(const std::filesystem::path& file) const {
     return report;
   }
   const Root& root = *state_->own;
-  Input input = open_input(file, root.renewed_folder()->path);
+  Input input = open_input(file, root.renew().folder->path);
   if (!input.fault.empty()) {
     report.detail = file.string() + " is not imported: " + input.fault;
     return report;
   }
   BundleOpening opening = Bundle::open(std::move(input.file), file);
-  std::string fault = opening.bundle ? verify_all(*opening.bundle) : std::move(opening.fault);
+  std::string fault =
+      opening.bundle ? verify_all(*opening.bundle) : std::move(opening.refusal.fault);
   if (!fault.empty()) {
     report.detail = file.string() + " is not imported: " + fault;
     return report;

@@ -1,6 +1,5 @@
 // A bundle mounted: look-ups and listings straight from the file, or from memory.
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,52 +20,39 @@ std::vector<std::string> builders_of(const std::vector<BundleRecord>& records) {
 }  // namespace
 
 BundleOpening Bundle::open(const std::filesystem::path& path, Trust trust) {
-  std::error_code error;
-  const std::filesystem::path whole = std::filesystem::canonical(path, error);
-  if (error) return {nullptr, "it can't be opened: " + error.message(), {}, false};
-  const Trust way = trust == Trust::shared ? Trust::shared : Trust::parent;
-  const OpenedFolder parent = open_folder(whole.parent_path(), way, false);
-  if (!parent.folder) {
-    return {nullptr, parent.path.string() + ": " + parent.fault, parent.remedy, parent.untrusted};
-  }
-  Descriptor file = open_beneath(parent.folder.get(), whole.filename().string(), O_RDONLY);
-  struct stat info {};
-  if (!file || ::fstat(file.get(), &info) != 0)
-    return {nullptr, "it can't be opened: " + error_text(errno), {}, false};
-  if (std::string doubt = distrust(info, trust); !doubt.empty())
-    return {nullptr, "it " + doubt, {}, true};
-  return open(std::move(file), whole);
+  OpenedPath opened = open_file(path, trust);
+  if (opened.refusal) return {nullptr, std::move(opened.refusal)};
+  return open(std::move(opened.descriptor), std::move(opened.path));
 }
 
 BundleOpening Bundle::open(Descriptor file, std::filesystem::path path) {
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0)
-    return {nullptr, "it can't be read: " + error_text(errno), {}, false};
-  if (!S_ISREG(info.st_mode)) return {nullptr, "it is not a file", {}, false};
+  if (::fstat(file.get(), &info) != 0) return {nullptr, {"it can't be read: " + error_text(errno)}};
+  if (!S_ISREG(info.st_mode)) return {nullptr, {"it is not a file"}};
   std::unique_ptr<Bundle> bundle(new Bundle);
   bundle->read_ = [shared = std::make_shared<const Descriptor>(std::move(file))](
                       std::uint64_t offset, std::span<std::byte> out) {
     return read_at(shared->get(), offset, out);
   };
   BundleIndex index = read_bundle_index(bundle->read_, static_cast<std::uint64_t>(info.st_size));
-  if (!index.fault.empty()) return {nullptr, std::move(index.fault), {}, false};
+  if (!index.fault.empty()) return {nullptr, {std::move(index.fault)}};
   bundle->builders_ = std::make_shared<const std::vector<std::string>>(builders_of(index.records));
   bundle->records_ = std::move(index.records);
   bundle->path_ = std::move(path);
   bundle->modified_ = std::chrono::system_clock::from_time_t(info.st_mtim.tv_sec);
-  return {std::move(bundle), {}, {}, false};
+  return {std::move(bundle), {}};
 }
 
 BundleOpening Bundle::open(std::span<const std::byte> bytes, std::string name) {
   std::unique_ptr<Bundle> bundle(new Bundle);
   bundle->read_ = read_from(bytes);
   BundleIndex index = read_bundle_index(bundle->read_, bytes.size());
-  if (!index.fault.empty()) return {nullptr, std::move(index.fault), {}, false};
+  if (!index.fault.empty()) return {nullptr, {std::move(index.fault)}};
   bundle->builders_ = std::make_shared<const std::vector<std::string>>(builders_of(index.records));
   bundle->records_ = std::move(index.records);
   bundle->origin_ = Origin::embedded_bundle;
   bundle->path_ = std::move(name);
-  return {std::move(bundle), {}, {}, false};
+  return {std::move(bundle), {}};
 }
 
 ReadAt Bundle::reader(const BundleRecord& record) const {
@@ -93,9 +79,11 @@ Opened Bundle::open_entry(const Key& key, const std::string& builder) const {
   return entry;
 }
 
-bool Bundle::for_each_name(const Visit& visit) const {
-  return std::ranges::all_of(
-      records_, [&](const BundleRecord& record) { return visit(record.key, record.builder); });
+std::vector<Miss> Bundle::for_each_name(const Visit& visit) const {
+  for (const BundleRecord& record : records_) {
+    if (!visit(record.key, record.builder)) break;
+  }
+  return {};
 }
 
 }  // namespace tilec::cache

@@ -105,7 +105,7 @@ BuildLock Store::lock(const Key& key, std::chrono::milliseconds wait) const {
     out.why_not_ = "no cache folder that can be written";
     return out;
   }
-  const Root::Folder folder = state_->own->renewed_folder();
+  const Root::Folder folder = state_->own->renew().folder;
   KeyLock lock(*state_->own, *folder, key);
   const auto deadline = std::chrono::steady_clock::now() + wait;
   std::chrono::milliseconds pause{1};

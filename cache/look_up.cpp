@@ -128,9 +128,8 @@ std::optional<Listed> peek_in(const Source& source, const Key& key, const LookUp
   return *now == *known ? std::nullopt : newest(now);
 }
 
-std::optional<Listed> list_entry(const Source& source, const Key& key, const std::string& builder,
-                                 Depth depth) {
-  const Opened opened = source.open_entry(key, builder);
+std::optional<Listed> list_opened(const Source& source, const Opened& opened, const Key& key,
+                                  const std::string& builder, Depth depth) {
   Head head = read_head(opened, key, builder);
   if (std::holds_alternative<Absent>(head)) return std::nullopt;
   Listed listed;
@@ -158,6 +157,11 @@ std::optional<Listed> list_entry(const Source& source, const Key& key, const std
   }
   listed.metadata = std::move(good.metadata);
   return listed;
+}
+
+std::optional<Listed> list_entry(const Source& source, const Key& key, const std::string& builder,
+                                 Depth depth) {
+  return list_opened(source, source.open_entry(key, builder), key, builder, depth);
 }
 
 std::vector<std::string> newest_first(std::vector<std::string> builders) {

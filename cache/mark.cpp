@@ -78,29 +78,27 @@ bool create(const RootFolder& root, std::string_view name, std::string_view text
 
 }  // namespace
 
-std::string claim(const RootFolder& root, bool sync) {
+Refusal claim(const RootFolder& root, bool sync) {
   const int folder = root.descriptor.get();
   if (is_marked(folder)) return {};
   auto names = names_in(folder);
-  if (!names) return "it can't be read: " + error_text(errno);
+  if (!names) return {.fault = "it can't be read: " + error_text(errno)};
   // A new file system has it.
   std::erase(*names, "lost+found");
   const auto stranger = std::ranges::find_if_not(*names, is_roots_name);
   const bool usable = names->empty() || (stranger == names->end() && is_old_root(root, *names));
   // Another process may have marked it since, before it made what we have just seen.
   if (!usable && !is_marked(folder)) {
-    return "it holds " + (stranger == names->end() ? names->front() : *stranger) + " but no file " +
-           std::string(mark_file) +
-           ", which every cache has, so it may be a folder of someone's own and nothing in it is "
-           "touched";
+    return {.fault = "it holds " + (stranger == names->end() ? names->front() : *stranger) +
+                     " but no file " + std::string(mark_file) +
+                     ", which every cache has, so it may be a folder of someone's own and nothing "
+                     "in it is touched",
+            .remedy = "if it is a cache all the same, make an empty file " +
+                      (root.path / mark_file).string()};
   }
   // Where this can't be written, no folder is made either, and publishing says why.
   mark(root, sync);
   return {};
-}
-
-std::string mark_remedy(const RootFolder& root) {
-  return "if it is a cache all the same, make an empty file " + (root.path / mark_file).string();
 }
 
 bool mark(const RootFolder& root, bool sync) {

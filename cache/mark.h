@@ -13,11 +13,8 @@ constexpr std::string_view mark_file = "tilec-cache";
 constexpr std::string_view tag_file = "CACHEDIR.TAG";  // bford.info/cachedir: for backup programs
 
 // Empty if the folder is a root: it has the mark; or it is empty, or the root of a tilec that knew
-// no marks, and gets it. Else a clause that says why not, and nothing has been touched.
-std::string claim(const RootFolder& root, bool sync);
-
-// What a person may do about it, a clause.
-std::string mark_remedy(const RootFolder& root);
+// no marks, and gets it. Else it is refused, and nothing has been touched.
+Refusal claim(const RootFolder& root, bool sync);
 
 // Of a folder that has been claimed: marks it, if it isn't yet. False, with errno set, on failure.
 bool mark(const RootFolder& root, bool sync);

@@ -74,18 +74,14 @@ TemporaryFile TemporaryFile::create(const Descriptor& folder, mode_t mode) {
 }
 
 StagedEntry::StagedEntry(const Root& root, const Key& key, std::string builder, bool sync)
-    : root_(&root),
-      folder_(root.renewed_folder()),
-      key_(key),
-      builder_(std::move(builder)),
-      sync_(sync) {
+    : root_(&root), renewed_(root.renew()), key_(key), builder_(std::move(builder)), sync_(sync) {
   const std::string name = entry_file_name(key_, builder_);
-  result_.path = folder_->path / name.substr(0, 2) / name;
+  result_.path = renewed_.folder->path / name.substr(0, 2) / name;
 }
 
 StagedEntry::StagedEntry(StagedEntry&& other) noexcept
     : root_(other.root_),
-      folder_(std::move(other.folder_)),
+      renewed_(std::move(other.renewed_)),
       key_(other.key_),
       builder_(std::move(other.builder_)),
       sync_(other.sync_),
@@ -104,7 +100,7 @@ int StagedEntry::shard() const {
 
 bool StagedEntry::fail(const Obstacle& obstacle) {
   result_.failure = obstacle.failure;
-  result_.detail = obstacle.what + ": " + write_error_text(obstacle.error);
+  result_.detail = obstacle.what;
   if (temporary_) ::unlinkat(shard_.get(), temporary_.name().c_str(), 0);
   temporary_ = {};
   errno = obstacle.error;
@@ -115,31 +111,46 @@ bool StagedEntry::fail(int error, const char* what) {
   std::string clause(what);
   clause += ' ';
   clause += result_.path.string();
-  return fail({error, failure_of(error), clause + " failed"});
+  return fail({error, failure_of(error), clause + " failed: " + write_error_text(error)});
+}
+
+// As if nothing were there: what another has put in the folder's place may be on its way out.
+StagedEntry::Obstacle StagedEntry::refused() const {
+  const Refusal& refusal = renewed_.refusal;
+  const std::string remedy = refusal.remedy.empty() ? "" : "; " + refusal.remedy;
+  return {ENOENT, PublishFailure::read_only,
+          "the cache folder " + renewed_.folder->path.string() +
+              " was removed or replaced since it was opened, and what is there now is not used: " +
+              refusal.fault + remedy};
 }
 
 StagedEntry::Obstacle StagedEntry::open() {
   const auto not_made = [](int error, const std::filesystem::path& what) {
-    return Obstacle{error, failure_of(error), "making " + what.string() + " failed"};
+    return Obstacle{error, failure_of(error),
+                    "making " + what.string() + " failed: " + write_error_text(error)};
   };
-  if (!root_->announce(*folder_, builder_, sync_)) {
-    return not_made(errno, folder_->path / builders_folder);
+  if (renewed_.refusal) return refused();
+  if (!root_->announce(*renewed_.folder, builder_, sync_)) {
+    return not_made(errno, renewed_.folder->path / builders_folder);
   }
-  shard_ = root_->make_folder(*folder_, shard_name(shard()), sync_);
+  shard_ = root_->make_folder(*renewed_.folder, shard_name(shard()), sync_);
   if (!shard_) return not_made(errno, result_.path.parent_path());
-  temporary_ = TemporaryFile::create(shard_, folder_->file_mode);
+  temporary_ = TemporaryFile::create(shard_, renewed_.folder->file_mode);
   if (temporary_) return {};
   if (temporary_.wide_mode() == 0) return not_made(errno, result_.path);
-  return {errno, PublishFailure::io_error,
-          "files in " + folder_->path.string() + " get mode " + mode_text(temporary_.wide_mode()) +
-              ", which can't be made " + mode_text(folder_->file_mode)};
+  const int error = errno;
+  const RootFolder& root = *renewed_.folder;
+  return {error, PublishFailure::io_error,
+          "files in " + root.path.string() + " get mode " + mode_text(temporary_.wide_mode()) +
+              ", which can't be made " + mode_text(root.file_mode) + ": " +
+              write_error_text(error)};
 }
 
 bool StagedEntry::write(std::span<const std::byte> head, std::span<const std::byte> payload) {
   Obstacle obstacle = open();
   if (obstacle.error == ENOENT) {
     // Someone removes folders faster than we make them: once more, from the top.
-    folder_ = root_->renewed_folder();
+    renewed_ = root_->renew();
     obstacle = open();
   }
   if (obstacle.error != 0) return fail(obstacle);

@@ -59,10 +59,11 @@ class StagedEntry {
 
   bool fail(const Obstacle& obstacle);
   bool fail(int error, const char* what);
+  Obstacle refused() const;
   Obstacle open();
 
   const Root* root_;
-  Root::Folder folder_;
+  Root::Renewed renewed_;
   Key key_;
   std::string builder_;
   bool sync_;

@@ -14,9 +14,9 @@ namespace tilec::cache {
 
 namespace {
 
-Root::Folder to_folder(OpenedFolder opened, Trust trust) {
+Root::Folder to_folder(OpenedPath opened, Trust trust) {
   auto folder = std::make_shared<RootFolder>();
-  folder->descriptor = std::move(opened.folder);
+  folder->descriptor = std::move(opened.descriptor);
   folder->path = std::move(opened.path);
   folder->device = opened.info.st_dev;
   folder->inode = opened.info.st_ino;
@@ -54,22 +54,18 @@ std::optional<std::pair<Key, std::string>> parse_entry_file_name(std::string_vie
 }
 
 RootOpening Root::open(const RootSettings& settings) {
-  OpenedFolder opened = open_folder(settings.path, settings.trust, settings.create);
-  if (!opened.folder) {
-    return {nullptr, std::move(opened.fault), std::move(opened.remedy), opened.untrusted};
-  }
+  OpenedPath opened = open_folder(settings.path, settings.trust, settings.create);
+  if (opened.refusal) return {nullptr, std::move(opened.refusal)};
   Folder folder = to_folder(std::move(opened), settings.trust);
   if (settings.write) {
-    if (std::string fault = claim(*folder, settings.sync); !fault.empty()) {
-      return {nullptr, std::move(fault), mark_remedy(*folder), false};
-    }
+    if (Refusal refusal = claim(*folder, settings.sync)) return {nullptr, std::move(refusal)};
   }
   // Made anew, it is to be where it was, wherever the program has gone since.
   RootSettings lasting = settings;
   std::error_code error;
   lasting.path = std::filesystem::absolute(settings.path, error);
   if (error) lasting.path = folder->path;
-  return {std::unique_ptr<Root>(new Root(std::move(lasting), std::move(folder))), {}, {}, false};
+  return {std::unique_ptr<Root>(new Root(std::move(lasting), std::move(folder))), {}};
 }
 
 Root::Root(RootSettings settings, Folder folder)
@@ -87,23 +83,24 @@ Source::Builders Root::builders() const {
   return builders_;
 }
 
-Root::Folder Root::renewed_folder() const {
+Root::Renewed Root::renew() const {
   Folder now = folder();
   struct stat info {};
   const bool there = ::stat(now->path.c_str(), &info) == 0;
-  if (there && info.st_dev == now->device && info.st_ino == now->inode) return now;
-  if (!there && !settings_.write) return now;
-  OpenedFolder opened = open_folder(settings_.path, settings_.trust, settings_.write);
-  if (!opened.folder) return now;
+  if (there && info.st_dev == now->device && info.st_ino == now->inode) return {now, {}};
+  OpenedPath opened = open_folder(settings_.path, settings_.trust, settings_.write);
+  if (opened.refusal) return {now, std::move(opened.refusal)};
   Folder renewed = to_folder(std::move(opened), settings_.trust);
-  if (settings_.write && !claim(*renewed, settings_.sync).empty()) return now;
+  if (settings_.write) {
+    if (Refusal refusal = claim(*renewed, settings_.sync)) return {now, std::move(refusal)};
+  }
   const std::lock_guard hold(fork_safe_mutex());
   folder_ = renewed;
-  return renewed;
+  return {renewed, {}};
 }
 
 void Root::refresh() const {
-  const Folder root = renewed_folder();
+  const Folder root = renew().folder;
   // Going through every entry, for lack of markers, is for opening only where none can be made.
   if (!settings_.write && !has_markers(*root)) return;
   auto names = std::make_shared<const std::vector<std::string>>(read_builders(*root));

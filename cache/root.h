@@ -42,6 +42,10 @@ struct RootFolder {
 
 struct RootOpening;
 
+// What lies in the cache and can't be read or removed.
+Miss unread(const std::filesystem::path& path, int error);
+Miss unremoved(const std::filesystem::path& path, int error);
+
 constexpr int shard_count = 256;
 constexpr const char* builders_folder = "builders";
 constexpr const char* locks_folder = "locks";
@@ -68,13 +72,17 @@ class Root final : public Source {
   void used(const OpenEntry& entry) const override;
   bool remove_damaged(const Key& key, const std::string& builder,
                       const OpenEntry& entry) const override;
-  bool for_each_name(const Visit& visit) const override;
+  std::vector<Miss> for_each_name(const Visit& visit) const override;
 
   const RootSettings& settings() const { return settings_; }
   Folder folder() const;
 
+  struct Renewed {
+    Folder folder;    // the one there was, if the one now at the path is not used
+    Refusal refusal;  // why it isn't
+  };
   // The folder as it is at the path now, made anew if someone has removed it.
-  Folder renewed_folder() const;
+  Renewed renew() const;
   // Opens a folder beneath, made where missing; ENOTDIR if something else lies there, which is
   // left alone. `sync`: so that it survives a power loss.
   Descriptor make_folder(const RootFolder& root, const std::string& name, bool sync) const;
@@ -82,6 +90,8 @@ class Root final : public Source {
   bool announce(const RootFolder& root, const std::string& builder, bool sync) const;
 
   std::uint64_t discard(const Key& key, std::string_view builder) const;
+  // False, with errno set, if it could not be removed: ENOENT if there is none, EISDIR if something
+  // that is no file lies in its place.
   bool discard_file(const Key& key, const std::string& builder) const;
 
  private:
@@ -97,9 +107,7 @@ class Root final : public Source {
 
 struct RootOpening {
   std::unique_ptr<Root> root;
-  std::string fault;   // a clause
-  std::string remedy;  // a clause; or empty
-  bool untrusted = false;
+  Refusal refusal;
 };
 
 }  // namespace tilec::cache

@@ -41,6 +41,14 @@ bool same_file(const struct stat& a, const struct stat& b) {
 
 }  // namespace
 
+Miss unread(const std::filesystem::path& path, int error) {
+  return {MissReason::io_error, path, "it can't be read: " + write_error_text(error), false};
+}
+
+Miss unremoved(const std::filesystem::path& path, int error) {
+  return {MissReason::io_error, path, "it can't be removed: " + error_text(error), false};
+}
+
 Opened Root::open_entry(const Key& key, const std::string& builder) const {
   const Folder root = folder();
   const std::string name = relative_name(key, builder);
@@ -94,8 +102,12 @@ bool Root::discard_file(const Key& key, const std::string& builder) const {
   const Descriptor shard =
       open_beneath(root->descriptor.get(), name.substr(0, 2), O_RDONLY | O_DIRECTORY);
   struct stat info {};
-  return shard && ::fstatat(shard.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-         S_ISREG(info.st_mode) && ::unlinkat(shard.get(), name.c_str(), 0) == 0;
+  if (!shard || ::fstatat(shard.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (!S_ISREG(info.st_mode)) {
+    errno = EISDIR;
+    return false;
+  }
+  return ::unlinkat(shard.get(), name.c_str(), 0) == 0;
 }
 
 std::uint64_t Root::discard(const Key& key, std::string_view builder) const {
@@ -109,22 +121,26 @@ std::uint64_t Root::discard(const Key& key, std::string_view builder) const {
       *known, [&](const std::string& each) { return discard_file(key, each); }));
 }
 
-bool Root::for_each_name(const Visit& visit) const {
-  const Folder root = renewed_folder();
+std::vector<Miss> Root::for_each_name(const Visit& visit) const {
+  const Folder root = renew().folder;
+  std::vector<Miss> out;
   for (int shard = 0; shard < shard_count; ++shard) {
     const std::string prefix = shard_name(shard);
     const Descriptor folder = open_beneath(root->descriptor.get(), prefix, O_RDONLY | O_DIRECTORY);
     auto names = folder ? names_in(folder.get()) : std::nullopt;
-    if (!names) continue;
+    if (!names) {
+      if (errno != ENOENT) out.push_back(unread(root->path / prefix, errno));
+      continue;
+    }
     std::ranges::sort(*names);
     for (const std::string& name : *names) {
       const auto parsed = parse_entry_file_name(name);
       // An entry in another's shard is one that no look-up finds.
       if (!parsed || !name.starts_with(prefix)) continue;
-      if (!visit(parsed->first, parsed->second)) return false;
+      if (!visit(parsed->first, parsed->second)) return out;
     }
   }
-  return true;
+  return out;
 }
 
 }  // namespace tilec::cache

@@ -53,8 +53,8 @@ class Source {
   // Removes what was found damaged, unless it has been replaced since. True if it did.
   virtual bool remove_damaged(const Key& key, const std::string& builder,
                               const OpenEntry& entry) const = 0;
-  // False if visit stopped it.
-  virtual bool for_each_name(const Visit& visit) const = 0;
+  // Returns the folders that could not be read.
+  virtual std::vector<Miss> for_each_name(const Visit& visit) const = 0;
 };
 
 // One source's part of Store::look_up(). Misses are empty if it has nothing of this key.
@@ -63,7 +63,10 @@ LookUp look_up_in(const Source& source, const Key& key, const LookUpOptions& opt
 // The head of the newest entry that serves, or nothing.
 std::optional<Listed> peek_in(const Source& source, const Key& key, const LookUpOptions& options);
 
-// As a listing shows it. Nothing if there is no such entry.
+// An entry that was opened, as a listing shows it. Nothing if there is none.
+std::optional<Listed> list_opened(const Source& source, const Opened& opened, const Key& key,
+                                  const std::string& builder, Depth depth);
+// The same, opening it.
 std::optional<Listed> list_entry(const Source& source, const Key& key, const std::string& builder,
                                  Depth depth);
 

@@ -29,25 +29,18 @@ bool is_shared(const StoreOptions& options, const std::filesystem::path& path) {
                              [&](const auto& each) { return resolved(each) == wanted; });
 }
 
-// What is not used, why, and what may be done about it: clauses, of which some may be empty.
-std::string problem(std::string_view what, const std::filesystem::path& path,
-                    const std::string& fault, const std::vector<std::string>& remedies = {}) {
-  std::string out(what);
-  out += ' ';
-  out += path.string();
-  out += " is not used: ";
-  out += fault;
-  for (const std::string& remedy : remedies) {
-    if (remedy.empty()) continue;
-    out += "; ";
-    out += remedy;
+// What is not used, why, and what may be done about it. `trust_hint` and `other_hint`: ends of
+// sentences, or empty.
+std::string problem(const std::string& what, const std::filesystem::path& path,
+                    const Refusal& refusal, const std::string& trust_hint,
+                    const std::string& other_hint = {}) {
+  std::string out = "the " + what + " " + path.string() + " is not used: " + refusal.fault;
+  if (!refusal.remedy.empty()) out += "; " + refusal.remedy;
+  if (refusal.untrusted && !trust_hint.empty()) {
+    out += "; to use this " + what + " all the same, " + trust_hint;
   }
+  if (!other_hint.empty()) out += "; " + other_hint;
   return out;
-}
-
-std::string trust_remedy(const StoreOptions& options, bool untrusted, std::string_view what) {
-  if (!untrusted || options.trust_hint.empty()) return {};
-  return "to use " + std::string(what) + " all the same, " + options.trust_hint;
 }
 
 RootSettings settings_for(const StoreOptions& options, const std::filesystem::path& path) {
@@ -91,10 +84,10 @@ struct StoreOpener {
     }
     RootOpening opening = Root::open(settings);
     if (!opening.root) {
-      if (opening.untrusted && !options().read_only && read_only_instead(opening.fault)) return;
-      note(problem("the cache folder", options().root, opening.fault,
-                   {opening.remedy, trust_remedy(options(), opening.untrusted, "this cache folder"),
-                    options().root_hint}));
+      const Refusal& refusal = opening.refusal;
+      if (refusal.untrusted && !options().read_only && read_only_instead(refusal.fault)) return;
+      note(problem("cache folder", options().root, refusal, options().trust_hint,
+                   options().root_hint));
       return;
     }
     state.own = opening.root.get();
@@ -111,9 +104,7 @@ struct StoreOpener {
     if (opening.root) {
       state.sources.push_back(std::move(opening.root));
     } else {
-      note(problem(
-          "the read-only cache folder", path, opening.fault,
-          {opening.remedy, trust_remedy(options(), opening.untrusted, "this cache folder")}));
+      note(problem("read-only cache folder", path, opening.refusal, options().trust_hint));
     }
   }
 
@@ -125,11 +116,11 @@ struct StoreOpener {
                                                                                : Trust::read_only);
     if (opening.bundle) {
       state.sources.push_back(std::move(opening.bundle));
-    } else if (embedded) {
-      note(problem("the embedded bundle", source.name, opening.fault));
     } else {
-      note(problem("the bundle", source.path, opening.fault,
-                   {opening.remedy, trust_remedy(options(), opening.untrusted, "this bundle")}));
+      const std::filesystem::path name =
+          embedded ? std::filesystem::path(source.name) : source.path;
+      note(problem(embedded ? "embedded bundle" : "bundle", name, opening.refusal,
+                   options().trust_hint));
     }
   }
 };

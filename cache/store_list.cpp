@@ -1,5 +1,7 @@
 // Going through a store: listing, verifying, clearing, and what is nearest to something wanted.
 #include <algorithm>
+#include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "store_state.h"
@@ -67,60 +69,73 @@ void keep_nearest(std::vector<Near>& nearest, Near candidate, std::size_t count)
 
 }  // namespace
 
-void Store::for_each(const Filter& filter, Depth depth,
-                     const std::function<bool(const Listed&)>& visit) const {
+std::vector<Miss> Store::for_each(const Filter& filter, Depth depth,
+                                  const std::function<bool(const Listed&)>& visit) const {
+  std::vector<Miss> unread;
+  bool more = true;
   for (const auto& source : state_->sources) {
-    const bool all = source->for_each_name([&](const Key& key, const std::string& builder) {
+    if (!more) break;
+    std::vector<Miss> some = source->for_each_name([&](const Key& key, const std::string& builder) {
       if (filter.key && *filter.key != key) return true;
       if (!filter.builder.empty() && filter.builder != builder) return true;
       const auto listed = list_entry(*source, key, builder, depth);
-      return !listed || !matches(filter, builder, *listed) || visit(*listed);
+      more = !listed || !matches(filter, builder, *listed) || visit(*listed);
+      return more;
     });
-    if (!all) return;
+    std::ranges::move(some, std::back_inserter(unread));
   }
+  return unread;
 }
 
 VerifyReport Store::verify(bool repair) const {
   VerifyReport report;
   for (const auto& source : state_->sources) {
-    source->for_each_name([&](const Key& key, const std::string& builder) {
-      auto listed = list_entry(*source, key, builder, Depth::payload);
-      if (!listed) return true;
-      if (!listed->problem) {
-        ++report.good;
-        report.bytes += listed->bytes;
-        return true;
-      }
-      Miss miss = *std::move(listed->problem);
-      if (repair && is_damage(miss.reason)) {
-        const Opened opened = source->open_entry(key, builder);
-        const OpenEntry* entry = std::get_if<OpenEntry>(&opened);
-        miss.removed = entry && source->remove_damaged(key, builder, *entry);
-      }
-      report.damaged.push_back(std::move(miss));
-      return true;
-    });
+    std::vector<Miss> unread =
+        source->for_each_name([&](const Key& key, const std::string& builder) {
+          const Opened opened = source->open_entry(key, builder);
+          auto listed = list_opened(*source, opened, key, builder, Depth::payload);
+          if (!listed) return true;
+          if (!listed->problem) {
+            ++report.good;
+            report.bytes += listed->bytes;
+            return true;
+          }
+          Miss miss = *std::move(listed->problem);
+          if (repair && is_damage(miss.reason)) {
+            miss.removed = source->remove_damaged(key, builder, std::get<OpenEntry>(opened));
+          }
+          report.damaged.push_back(std::move(miss));
+          return true;
+        });
+    std::ranges::move(unread, std::back_inserter(report.damaged));
   }
   return report;
 }
 
-std::uint64_t Store::clear(const Filter& filter) const {
-  if (!state_->can_write()) return 0;
+Cleared Store::clear(const Filter& filter) const {
+  if (!state_->can_write()) return {};
   const Root& own = *state_->own;
   const bool everything =
       filter.target.empty() && filter.template_name.empty() && filter.kind.empty();
-  std::uint64_t removed = 0;
-  own.for_each_name([&](const Key& key, const std::string& builder) {
+  Cleared cleared;
+  std::vector<Miss> unread = own.for_each_name([&](const Key& key, const std::string& builder) {
     if (filter.key && *filter.key != key) return true;
     if (!filter.builder.empty() && filter.builder != builder) return true;
     if (!everything) {
       const auto listed = list_entry(own, key, builder, Depth::metadata);
       if (!listed || !matches(filter, builder, *listed)) return true;
     }
-    if (own.discard_file(key, builder)) ++removed;
+    if (own.discard_file(key, builder)) {
+      ++cleared.removed;
+    } else if (errno != ENOENT) {
+      const int error = errno;
+      const std::string name = entry_file_name(key, builder);
+      cleared.kept.push_back(unremoved(own.folder()->path / name.substr(0, 2) / name, error));
+    }
     return true;
   });
-  return removed;
+  std::ranges::move(unread, std::back_inserter(cleared.kept));
+  return cleared;
 }
 
 std::vector<Near> Store::nearest(const Wanted& wanted, std::size_t count,

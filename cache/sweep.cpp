@@ -54,6 +54,7 @@ struct Shard {
   std::uint64_t bytes = 0;
   std::uint64_t temporary_files = 0;
   std::uint64_t removed_temporary_files = 0;
+  int error = 0;  // why it could not be read
 };
 
 std::int64_t nanoseconds(const timespec& time) {
@@ -138,7 +139,10 @@ Shard scan_shard(const RootFolder& root, int index, const ScanOptions& options) 
   const Descriptor folder =
       open_beneath(root.descriptor.get(), shard_name(index), O_RDONLY | O_DIRECTORY);
   const auto names = folder ? names_in(folder.get()) : std::nullopt;
-  if (!names) return out;
+  if (!names) {
+    if (errno != ENOENT) out.error = errno;
+    return out;
+  }
   const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::system_clock::now().time_since_epoch())
                                .count();
@@ -189,6 +193,9 @@ Sample take_sample(const RootFolder& folder, Usage& usage, const SweepOptions& o
   while (sample.shards < shard_count && (options.complete || sample.files.size() < step_entries)) {
     const int index = usage.next_shard;
     Shard shard = scan_shard(folder, index, {true, options.temporary_age});
+    if (shard.error != 0) {
+      swept.kept.push_back(unread(folder.path / shard_name(index), shard.error));
+    }
     usage.bytes[static_cast<std::size_t>(index)] = shard.bytes;
     usage.next_shard = (index + 1) % shard_count;
     sample.bytes += static_cast<double>(shard.bytes);
@@ -221,7 +228,11 @@ void remove_oldest(const RootFolder& folder, Sample& sample, const Goal& goal, b
     if (left <= (file.used > in_use ? goal.most : goal.wished)) break;
     const Descriptor shard =
         open_beneath(folder.descriptor.get(), shard_name(file.shard), O_RDONLY | O_DIRECTORY);
-    if (!shard || (::unlinkat(shard.get(), file.name.c_str(), 0) != 0 && errno != ENOENT)) continue;
+    if (!shard || (::unlinkat(shard.get(), file.name.c_str(), 0) != 0 && errno != ENOENT)) {
+      const int error = errno;
+      swept.kept.push_back(unremoved(folder.path / shard_name(file.shard) / file.name, error));
+      continue;
+    }
     left -= static_cast<double>(file.bytes);
     usage.bytes[static_cast<std::size_t>(file.shard)] -= file.bytes;
     ++swept.removed_entries;
@@ -233,7 +244,7 @@ void remove_oldest(const RootFolder& folder, Sample& sample, const Goal& goal, b
 
 Swept sweep_root(const Root& root, const SweepOptions& options, int start) {
   Swept swept;
-  const Root::Folder folder = root.renewed_folder();
+  const Root::Folder folder = root.renew().folder;
   const auto lock = take_sweep_lock(root, *folder, std::chrono::seconds(options.complete ? 10 : 0));
   if (!lock) return swept;
   swept.ran = true;
@@ -285,7 +296,7 @@ bool has_usage(const RootFolder& folder) {
 
 Totals count_root(const Root& root) {
   Totals out;
-  const Root::Folder folder = root.renewed_folder();
+  const Root::Folder folder = root.renew().folder;
   for (int index = 0; index < shard_count; ++index) {
     const Shard shard = scan_shard(*folder, index, {});
     out.entries += shard.entries.size();

@@ -38,26 +38,22 @@ bool is_from_outside(uid_t user) {
   return read;
 }
 
-struct Doubt {
-  std::string fault, remedy;
-};
-
 std::string remedy_for_mode(const std::string& path, const struct stat& info) {
   const bool can = ::geteuid() == 0 || ::geteuid() == info.st_uid;
   return "`chmod go-w " + path + "`" +
          (can ? " ends that" : " by user " + std::to_string(info.st_uid) + " ends that");
 }
 
-Doubt distrust_parent(const struct stat& info, const std::string& path) {
+Refusal distrust_parent(const struct stat& info, const std::string& path) {
   if (info.st_uid != 0 && info.st_uid != ::geteuid() && !is_from_outside(info.st_uid)) {
-    return {path + ", a folder above it, belongs to user " + std::to_string(info.st_uid) +
-                ", who could put another folder in its place",
-            {}};
+    return {.fault = path + ", a folder above it, belongs to user " + std::to_string(info.st_uid) +
+                     ", who could put another in its place",
+            .untrusted = true};
   }
   if (writable_by_others(info) && (info.st_mode & S_ISVTX) == 0) {
     return {"others may write to " + path + ", a folder above it (mode " + mode_text(info.st_mode) +
-                "), and could put another folder in its place",
-            remedy_for_mode(path, info)};
+                "), and could put another in its place",
+            remedy_for_mode(path, info), true};
   }
   return {};
 }
@@ -112,18 +108,21 @@ Descriptor open_part(const Descriptor& parent, const std::string& name, bool cre
   return Descriptor(::openat(parent.get(), name.c_str(), flags));
 }
 
-// From the root folder down a path, each folder open and judged before the next is looked for in it.
+enum class End { folder, new_folder, file };  // of a path; a new folder: made where it is missing
+
+// From the root folder down a path, each folder open and judged before the next part is looked for
+// in it.
 class Walk {
  public:
-  Walk(const std::filesystem::path& path, Trust trust, bool create)
-      : trust_(trust), create_(create), left_(path.begin(), path.end()) {
+  Walk(const std::filesystem::path& path, Trust trust, End end)
+      : trust_(trust), end_(end), left_(path.begin(), path.end()) {
     start();
   }
 
   // Whether there is a part left to go; at the end of the path, or of the walk, there is none.
   bool step() {
-    while (!left_.empty() && (left_.front().empty() || left_.front() == ".")) left_.pop_front();
-    if (left_.empty() || !doubt_.fault.empty()) return false;
+    while (!left_.empty() && is_here(left_.front())) left_.pop_front();
+    if (left_.empty() || refusal_) return false;
     const std::string part = left_.front().string();
     left_.pop_front();
     if (part == "/") {
@@ -135,12 +134,13 @@ class Walk {
     return enter(part);
   }
 
-  const Descriptor& here() const { return here_; }
+  Descriptor& here() { return here_; }  // a folder's is O_PATH, a file's for reading
   const std::filesystem::path& path() const { return path_; }
-  const Doubt& doubt() const { return doubt_; }
-  bool untrusted() const { return untrusted_; }
+  const Refusal& refusal() const { return refusal_; }
 
  private:
+  static bool is_here(const std::filesystem::path& part) { return part.empty() || part == "."; }
+
   void start() {
     here_ = Descriptor(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     path_ = "/";
@@ -148,11 +148,10 @@ class Walk {
 
   bool trusted() {
     struct stat info {};
-    doubt_ = ::fstat(here_.get(), &info) == 0
-                 ? distrust_parent(info, path_.string())
-                 : Doubt{path_.string() + ": " + error_text(errno), {}};
-    untrusted_ = !doubt_.fault.empty();
-    return !untrusted_;
+    refusal_ = ::fstat(here_.get(), &info) == 0
+                   ? distrust_parent(info, path_.string())
+                   : Refusal{.fault = path_.string() + ": " + error_text(errno)};
+    return !refusal_;
   }
 
   bool follow(const Link& link, const std::string& name) {
@@ -161,26 +160,35 @@ class Walk {
     const bool own = link.owner == 0 || link.owner == ::geteuid() || is_from_outside(link.owner);
     // Who planted a link decides where it leads.
     if (trust_ != Trust::shared && !own) {
-      doubt_.fault = path + " is a link of user " + std::to_string(link.owner);
-      untrusted_ = true;
+      refusal_ = {.fault = path + " is a link of user " + std::to_string(link.owner),
+                  .untrusted = true};
     } else if (++links_ > most) {
-      doubt_.fault = path + " can't be opened: " + error_text(ELOOP);
+      refusal_.fault = path + " can't be opened: " + error_text(ELOOP);
     } else {
       left_.insert(left_.begin(), link.target.begin(), link.target.end());
     }
-    return doubt_.fault.empty();
+    return !refusal_;
+  }
+
+  Descriptor open(const std::string& part) {
+    // After a slash at the path's end there is an empty part: that asks for a folder.
+    const bool file = end_ == End::file && left_.empty();
+    if (!file) return open_part(here_, part, end_ == End::new_folder);
+    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    return Descriptor(::openat(here_.get(), part.c_str(), flags));
   }
 
   bool enter(const std::string& part) {
     path_ = part == ".." ? path_.parent_path() : path_ / part;
-    Descriptor next = open_part(here_, part, create_);
+    Descriptor next = open(part);
     if (!next) {
       const int error = errno;
-      doubt_.fault = error == ENOENT && !create_ && left_.empty()
-                         ? "it does not exist"
-                         : path_.string() +
-                               (create_ ? " can't be made or opened: " : " can't be opened: ") +
-                               error_text(error);
+      const bool made = end_ == End::new_folder;
+      refusal_.fault = error == ENOENT && !made && left_.empty()
+                           ? "it does not exist"
+                           : path_.string() +
+                                 (made ? " can't be made or opened: " : " can't be opened: ") +
+                                 error_text(error);
       return false;
     }
     here_ = std::move(next);
@@ -188,14 +196,38 @@ class Walk {
   }
 
   const Trust trust_;
-  const bool create_;
+  const End end_;
   std::list<std::filesystem::path> left_;
   Descriptor here_;
   std::filesystem::path path_;  // of what is open, without links
   int links_ = 0;
-  Doubt doubt_;
-  bool untrusted_ = false;
+  Refusal refusal_;
 };
+
+OpenedPath open_path(const std::filesystem::path& path, Trust trust, End end) {
+  OpenedPath out;
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  if (error) {
+    out.refusal.fault = "its path can't be followed: " + error.message();
+    return out;
+  }
+  Walk walk(whole, trust, end);
+  while (walk.step()) continue;
+  out.path = walk.path();
+  out.refusal = walk.refusal();
+  if (out.refusal) return out;
+
+  if (::fstat(walk.here().get(), &out.info) != 0) {
+    out.refusal.fault = "it can't be read: " + error_text(errno);
+  } else if (const std::string doubt = distrust(out.info, trust); !doubt.empty()) {
+    const bool own = out.info.st_uid == ::geteuid();
+    out.refusal = {"it " + doubt, own ? remedy_for_mode(out.path, out.info) : "", true};
+  } else {
+    out.descriptor = std::move(walk.here());
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -233,32 +265,17 @@ bool set_folder_mode(int parent, const std::string& name, mode_t mode) {
   return set_mode_with(folder.get(), mode, [&] { return ::chmod(link.c_str(), mode); });
 }
 
-OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool create) {
-  OpenedFolder out;
-  std::error_code error;
-  std::filesystem::path whole = std::filesystem::absolute(path, error);
-  if (error) {
-    out.fault = "its path can't be followed: " + error.message();
-    return out;
-  }
-  Walk walk(whole, trust, create);
-  while (walk.step()) continue;
-  out.path = walk.path();
-  out.fault = walk.doubt().fault;
-  out.remedy = walk.doubt().remedy;
-  out.untrusted = walk.untrusted();
-  if (!out.fault.empty()) return out;
-
-  if (::fstat(walk.here().get(), &out.info) == 0) out.fault = distrust(out.info, trust);
-  if (!out.fault.empty()) {
-    out.fault = "it " + out.fault;
-    if (out.info.st_uid == ::geteuid()) out.remedy = remedy_for_mode(out.path, out.info);
-    out.untrusted = true;
-    return out;
-  }
-  out.folder = Descriptor(::openat(walk.here().get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!out.folder) out.fault = "it can't be opened: " + error_text(errno);
+OpenedPath open_folder(const std::filesystem::path& path, Trust trust, bool create) {
+  OpenedPath out = open_path(path, trust, create ? End::new_folder : End::folder);
+  if (out.refusal) return out;
+  out.descriptor =
+      Descriptor(::openat(out.descriptor.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!out.descriptor) out.refusal.fault = "it can't be opened: " + error_text(errno);
   return out;
+}
+
+OpenedPath open_file(const std::filesystem::path& path, Trust trust) {
+  return open_path(path, trust, End::file);
 }
 
 }  // namespace tilec::cache

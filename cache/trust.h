@@ -1,6 +1,6 @@
 // Who may have written what we are about to believe. A folder is opened component by component, and
 // each must belong to the effective user or root and be writable by nobody else; sticky parents are
-// excepted. A link on the way must be such a user's, too. A group whose number is the owner's counts as
+// excepted. A link on the way, or at its end, must be such a user's, too. A group whose number is the owner's counts as
 // the owner (a user's private group; root's in a container image). No state.
 #pragma once
 
@@ -20,17 +20,26 @@ enum class Trust {
   parent,     // as the folders above: also sticky; the file in it is judged by itself
 };
 
-struct OpenedFolder {
-  Descriptor folder;
+// Why something is not used; empty if it is.
+struct Refusal {
+  std::string fault{};     // a clause
+  std::string remedy{};    // a clause: what may be done about it; or empty
+  bool untrusted = false;  // the fault is one of owners or modes
+
+  explicit operator bool() const { return !fault.empty(); }
+};
+
+struct OpenedPath {
+  Descriptor descriptor;  // empty if refused
   struct stat info {};
   std::filesystem::path path;  // canonical
-  std::string fault;           // a clause: why it was not opened
-  std::string remedy;          // a clause: what may be done about it; or empty
-  bool untrusted = false;      // the fault is one of owners or modes
+  Refusal refusal;
 };
 
 // `create` makes what is missing with mode 0700, but only beneath what can be trusted.
-OpenedFolder open_folder(const std::filesystem::path& path, Trust trust, bool create);
+OpenedPath open_folder(const std::filesystem::path& path, Trust trust, bool create);
+// For reading, without waiting for what is no regular file; of whatever kind it is.
+OpenedPath open_file(const std::filesystem::path& path, Trust trust);
 
 // What is wrong with a file or folder itself, a clause after "it"; or an empty string.
 std::string distrust(const struct stat& info, Trust trust);

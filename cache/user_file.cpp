@@ -18,13 +18,14 @@ std::string clause(const std::filesystem::path& file, const char* what) {
   return file.string() + " " + what + ": " + write_error_text(error);
 }
 
-// The folder that the file lies in, open; or why not.
-OpenedFolder open_parent(const std::filesystem::path& file) {
-  OpenedFolder opened = open_folder(file.parent_path(), Trust::parent, true);
-  if (opened.fault.empty()) return opened;
-  opened.fault = file.parent_path().string() + ": " + opened.fault;
-  if (!opened.remedy.empty()) opened.fault += "; " + opened.remedy;
-  return opened;
+// The folder that the file lies in.
+OpenedPath open_parent(const std::filesystem::path& file) {
+  return open_folder(file.parent_path(), Trust::parent, true);
+}
+
+std::string folder_clause(const std::filesystem::path& file, const Refusal& refusal) {
+  const std::string remedy = refusal.remedy.empty() ? "" : "; " + refusal.remedy;
+  return file.parent_path().string() + ": " + refusal.fault + remedy;
 }
 
 // Why an existing file that was opened for appending is not to be written to, or nothing.
@@ -42,9 +43,9 @@ std::string doubt(int descriptor) {
 }  // namespace
 
 std::string replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes) {
-  const OpenedFolder parent = open_parent(file);
-  if (!parent.fault.empty()) return parent.fault;
-  const int folder = parent.folder.get();
+  const OpenedPath parent = open_parent(file);
+  if (parent.refusal) return folder_clause(file, parent.refusal);
+  const int folder = parent.descriptor.get();
   const std::string temporary = ".tilec-" + random_name();
   {
     const Descriptor out(::openat(folder, temporary.c_str(),
@@ -63,10 +64,10 @@ std::string replace_file(const std::filesystem::path& file, std::span<const std:
 }
 
 std::string append_line(const std::filesystem::path& file, std::string_view line) {
-  const OpenedFolder parent = open_parent(file);
-  if (!parent.fault.empty()) return parent.fault;
+  const OpenedPath parent = open_parent(file);
+  if (parent.refusal) return folder_clause(file, parent.refusal);
   constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const Descriptor out(::openat(parent.folder.get(), file.filename().c_str(), flags, 0644));
+  const Descriptor out(::openat(parent.descriptor.get(), file.filename().c_str(), flags, 0644));
   if (!out && errno == ELOOP) return file.string() + " is a symbolic link, which is not followed";
   if (!out) return clause(file, "can't be opened");
   if (const std::string why = doubt(out.get()); !why.empty()) return file.string() + ": " + why;

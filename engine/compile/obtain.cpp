@@ -121,7 +121,8 @@ std::optional<Obtained> Obtainer::look_up(const KernelRequest& request, Tried& t
                                .log = entry.metadata.log,
                                .seconds = entry.metadata.build_seconds},
                   .origin = Origin::disk,
-                  .path = entry.path.string()};
+                  .path = entry.path.string(),
+                  .not_kept = {}};
 }
 
 std::optional<Obtained> Obtainer::look_up_stand_in(const KernelRequest& request,
@@ -161,8 +162,9 @@ std::optional<Obtained> Obtainer::build(const KernelRequest& request, Tried& tri
                     .target = target,
                     .artifact = compile(here.compile),
                     .origin = Origin::compiler,
-                    .path = {}};
-  publish(key, here, obtained.artifact);
+                    .path = {},
+                    .not_kept = {}};
+  obtained.not_kept = publish(key, here, obtained.artifact);
   return obtained;
 }
 
@@ -182,9 +184,9 @@ Artifact Obtainer::compile(const CompileRequest& request) const {
   }
 }
 
-void Obtainer::publish(const cache::Key& key, const KernelRequest& request,
-                       const Artifact& artifact) const {
-  if (!store_.writable()) return;
+std::string Obtainer::publish(const cache::Key& key, const KernelRequest& request,
+                              const Artifact& artifact) const {
+  if (options_.cache_policy == CachePolicy::off) return {};
   cache::Metadata metadata{.kind = artifact.kind,
                            .template_name = request.template_name,
                            .parameters = texts(request.parameters),
@@ -198,19 +200,20 @@ void Obtainer::publish(const cache::Key& key, const KernelRequest& request,
                            .log = artifact.log,
                            .notes = {}};
   const cache::Published published = store_.publish(key, metadata, artifact.image);
-  bool news = false;
+  bool news = store_.writable();  // else it was told when the cache was opened
   {
     const std::lock_guard lock(mutex_);
     if (published) {
       stats_.bytes_written += artifact.image.size();
-      return;
+      return {};
     }
     // A full disk stays full for the kernels that follow.
-    news = not_kept_.insert(published.failure).second;
+    news = news && not_kept_.insert(published.failure).second;
   }
   logger_->log(news ? spdlog::level::warn : spdlog::level::info,
                "{} is not kept in the cache ({}): {}", request.compile.name,
                cache::to_string(published.failure), published.detail);
+  return published.detail;
 }
 
 void Obtainer::dump(const KernelRequest& request, const Obtained& obtained) const {

@@ -39,7 +39,8 @@ struct Obtained {
   Target target;  // the request's, or that of code which stands in for it
   Artifact artifact;
   Origin origin;
-  std::string path;  // of the cache's file, for Origin::disk
+  std::string path;      // of the cache's file, for Origin::disk
+  std::string not_kept;  // why the cache did not take it, for Origin::compiler; or empty
 };
 
 // Thread-safe. Two threads that ask for one key at once both get it; so that only one compiles, the
@@ -68,7 +69,9 @@ class Obtainer {
   std::optional<Obtained> look_up_stand_in(const KernelRequest& request, Tried& tried) const;
   std::optional<Obtained> build(const KernelRequest& request, Tried& tried) const;
   Artifact compile(const CompileRequest& request) const;
-  void publish(const cache::Key& key, const KernelRequest& request, const Artifact& artifact) const;
+  // A clause that says why it is not kept; empty if it is, or if nothing is to be.
+  std::string publish(const cache::Key& key, const KernelRequest& request,
+                      const Artifact& artifact) const;
   void dump(const KernelRequest& request, const Obtained& obtained) const;
   void expect_builder(const CompileRequest& request) const;
   void note_misses(const std::vector<cache::Miss>& misses, Tried& tried, Look look) const;

@@ -70,7 +70,8 @@ LaunchInfo launch_info(const Choice& choice, const Kernel& kernel, const LaunchS
                   .key = kernel.key.hex(),
                   .builder = kernel.builder,
                   .target = kernel.target,
-                  .compile_seconds = kernel.compile_seconds};
+                  .compile_seconds = kernel.compile_seconds,
+                  .not_kept = kernel.not_kept};
   if (!backend.is_host()) {
     const auto threads = static_cast<int>(shape.threads());
     const int blocks = resident_blocks(facts, threads, info.registers,

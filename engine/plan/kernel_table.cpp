@@ -138,7 +138,8 @@ KernelTable::Shared KernelTable::load(const KernelRequest& request, const Obtain
                 .builder = artifact.builder,
                 .origin = obtained.origin,
                 .origin_path = obtained.path,
-                .compile_seconds = artifact.seconds};
+                .compile_seconds = artifact.seconds,
+                .not_kept = obtained.not_kept};
   kernel.loaded = backend_->load(
       {.id = kernel.image_id,
        .entry = kernel.entry.name,

@@ -25,6 +25,7 @@ struct Kernel {
   Origin origin = Origin::compiler;
   std::string origin_path;
   double compile_seconds = 0;
+  std::string not_kept;
 };
 
 // A kernel, and where this request found it: in memory, or where the kernel came from.

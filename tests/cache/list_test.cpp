@@ -33,6 +33,24 @@ struct Filled {
   }
 };
 
+// Clears and sweeps a cache whose one shard may not be written to.
+bool entry_stays() {
+  const TemporaryFolder folder;
+  const Store store(quick(folder / "root"));
+  if (!store.publish(key_of(1), cubin_metadata(), cubin())) return false;
+  const fs::path entry = entry_path(folder / "root", key_of(1));
+  fs::permissions(entry.parent_path(), fs::perms::owner_read | fs::perms::owner_exec);
+  const Cleared cleared = store.clear();
+  const Swept swept = store.sweep({.max_bytes = 1, .complete = true});
+  fs::permissions(entry.parent_path(), fs::perms::owner_all);
+  const auto tells = [&](const std::vector<Miss>& kept) {
+    return kept.size() == 1 && kept.front().path == entry &&
+           kept.front().detail == "it can't be removed: Permission denied";
+  };
+  return cleared.removed == 0 && tells(cleared.kept) && swept.removed_entries == 0 &&
+         swept.bytes_left > 0 && tells(swept.kept) && store.look_up(key_of(1));
+}
+
 TEST_SUITE("cpu tsan") {
   TEST_CASE("filters") {
     const Filled filled;
@@ -86,13 +104,63 @@ TEST_SUITE("cpu tsan") {
 
   TEST_CASE("clear") {
     const Filled filled;
-    CHECK(filled.store.clear({.target = "sm_80"}) == 1);
-    CHECK(filled.store.clear({.template_name = "add"}) == 1);
-    CHECK(filled.store.clear({.key = key_of(9)}) == 0);
+    CHECK(filled.store.clear({.target = "sm_80"}).removed == 1);
+    CHECK(filled.store.clear({.template_name = "add"}).removed == 1);
+    CHECK(filled.store.clear({.key = key_of(9)}).removed == 0);
     write_text(entry_path(filled.folder / "root", key_of(3)), "damage");
-    CHECK(filled.store.clear() == 2);
+    CHECK(filled.store.clear().removed == 2);
     CHECK(filled.store.totals().entries == 0);
     CHECK(filled.store.totals().bytes == 0);
+  }
+
+  TEST_CASE("what lies in the way of reading or removing is told, and stays") {
+    const Filled filled;
+    const fs::path root = filled.folder / "root";
+    const auto shard = [&](unsigned number) { return root / key_of(number).hex().substr(0, 2); };
+    fs::remove_all(shard(1));
+    write_text(shard(1), "a file in the place of a folder");
+    fs::remove(entry_path(root, key_of(2)));
+    fs::create_directories(entry_path(root, key_of(2)) / "inside");
+
+    const std::vector<Miss> unread =
+        filled.store.for_each({}, Depth::metadata, [](const Listed&) { return true; });
+    REQUIRE(unread.size() == 1);
+    CHECK(unread.front().path == shard(1));
+    CHECK(unread.front().detail ==
+          "it can't be read: something that is not a folder lies there; move it away");
+
+    std::set<fs::path> paths;
+    for (const Miss& miss : filled.store.verify(true).damaged) {
+      CHECK_FALSE(miss.removed);
+      paths.insert(miss.path);
+    }
+    CHECK(paths == std::set<fs::path>{shard(1), entry_path(root, key_of(2))});
+
+    const BundleReport exported = filled.store.export_bundle(filled.folder / "bundle");
+    CHECK(exported.entries == 2);
+    CHECK(exported.skipped.size() == 2);
+
+    const Swept swept = filled.store.sweep({.max_bytes = 1, .complete = true});
+    CHECK(swept.removed_entries == 2);
+    REQUIRE(swept.kept.size() == 1);
+    CHECK(swept.kept.front().path == shard(1));
+
+    const Cleared cleared = filled.store.clear();
+    CHECK(cleared.removed == 0);
+    paths.clear();
+    for (const Miss& miss : cleared.kept) paths.insert(miss.path);
+    CHECK(paths == std::set<fs::path>{shard(1), entry_path(root, key_of(2))});
+    CHECK(fs::is_directory(entry_path(root, key_of(2)) / "inside"));
+    CHECK(fs::is_regular_file(shard(1)));
+  }
+
+  TEST_CASE("an entry that can't be removed is kept, and told") {
+    if (is_root()) {
+      // Root may remove anything, so another user tries.
+      CHECK(as_user(54321, [] { return entry_stays() ? 0 : 1; }) == 0);
+    } else {
+      CHECK(entry_stays());
+    }
   }
 
   TEST_CASE("the nearest entries, and what differs") {

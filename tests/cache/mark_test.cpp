@@ -72,7 +72,7 @@ TEST_SUITE("cpu tsan") {
       CHECK(files.at("tilec-cache").starts_with("tilec kernel cache\n"));
       CHECK(files.at("CACHEDIR.TAG").starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"));
       CHECK(Store(quick(root)).look_up(key_of(1)));
-      CHECK(store.clear() == 1);
+      CHECK(store.clear().removed == 1);
       CHECK(Store(quick(root)).problems().empty());
     }
   }
@@ -233,6 +233,49 @@ TEST_SUITE("cpu tsan") {
     CHECK_FALSE(store.publish(key_of(1), cubin_metadata(), cubin()));
     use(store);
     CHECK(contents(root) == before);
+  }
+
+  TEST_CASE("what takes the place of a root in use is judged, and nothing goes where it has gone") {
+    struct Case {
+      std::function<void(const fs::path&)> make;
+      std::string why;
+    };
+    const auto folder_of_mode = [](fs::perms mode) {
+      return [mode](const fs::path& path) {
+        fs::create_directory(path);
+        fs::permissions(path, mode);
+      };
+    };
+    const Case cases[] = {
+        {folder_of_mode(fs::perms::all), "it may be written to by others (mode 0777); `chmod go-w"},
+        {[&](const fs::path& path) {
+           folder_of_mode(fs::perms::owner_all)(path);
+           write_text(path / "usage", "precious");
+         },
+         "it holds usage but no file tilec-cache"},
+        {[](const fs::path& path) { write_text(path, "a file"); }, "Not a directory"}};
+    for (const Case& each : cases) {
+      CAPTURE(each.why);
+      TemporaryFolder folder;
+      const fs::path root = folder / "root";
+      const Store store(quick(root));
+      REQUIRE(store.publish(key_of(1), cubin_metadata(), cubin()));
+      fs::rename(root, folder / "gone");
+      each.make(root);
+      const auto before = contents(folder.path());
+      const Published published = store.publish(key_of(2), cubin_metadata(), cubin());
+      CHECK(published.failure == PublishFailure::read_only);
+      CHECK(published.detail.find("the cache folder " + root.string() +
+                                  " was removed or replaced since it was opened, and what is there "
+                                  "now is not used: ") == 0);
+      CHECK(published.detail.find(each.why) != std::string::npos);
+      CHECK(contents(folder.path()) == before);
+      // It is looked at again each time.
+      fs::remove_all(root);
+      fs::rename(folder / "gone", root);
+      CHECK(store.publish(key_of(2), cubin_metadata(), cubin()));
+      CHECK(store.look_up(key_of(1)));
+    }
   }
 
   TEST_CASE("a root made anew is made where it was, wherever the program is then") {

@@ -160,10 +160,66 @@ TEST_SUITE("cpu") {
     REQUIRE(::chmod((folder / "tmp").c_str(), 0777) == 0);
     const Store open(options);
     REQUIRE(open.problems().size() == 1);
-    CHECK(has_problem(open, (folder / "tmp").string() + ": it may be written to by others"));
+    CHECK(has_problem(open, "others may write to " + (folder / "tmp").string() +
+                                ", a folder above it (mode 0777)"));
     REQUIRE(::chmod((folder / "tmp").c_str(), 0755) == 0);
     REQUIRE(::chmod(bundle.c_str(), 0666) == 0);
-    CHECK(has_problem(Store(options), "it may be written to by others (mode 0666)"));
+    CHECK(has_problem(Store(options), "it may be written to by others (mode 0666); `chmod go-w " +
+                                          bundle.string() + "` ends that"));
+  }
+
+  TEST_CASE("a bundle reached through links is judged on every step of the way") {
+    TemporaryFolder folder;
+    REQUIRE(Store(quick(folder / "root")).publish(key_of(1), cubin_metadata(), cubin()));
+    fs::create_directories(folder / "real");
+    const fs::path bundle = folder / "real/bundle";
+    REQUIRE(Store(quick(folder / "root")).export_bundle(bundle).ok);
+    fs::create_directories(folder / "way");
+    fs::create_symlink("../real/bundle", folder / "way/link");
+    const auto mounted = [](const fs::path& path) {
+      StoreOptions options;
+      options.bundles = {{.path = path}};
+      return Store(options);
+    };
+    const Store good = mounted(folder / "way/link");
+    CHECK(good.problems().empty());
+    const LookUp found = good.look_up(key_of(1));
+    REQUIRE(found);
+    CHECK(found.entry->path == fs::canonical(bundle));
+    // Whoever may replace the link chooses what is loaded, however well its target lies.
+    fs::permissions(folder / "way", fs::perms::all);
+    CHECK(has_problem(mounted(folder / "way/link"),
+                      "others may write to " + (folder / "way").string()));
+    fs::permissions(folder / "way", fs::perms::owner_all);
+    if (is_root()) {
+      REQUIRE(::lchown((folder / "way/link").c_str(), mallory, mallory) == 0);
+      CHECK(has_problem(mounted(folder / "way/link"),
+                        (folder / "way/link").string() + " is a link of user 54322"));
+    }
+  }
+
+  TEST_CASE("what is named as a bundle and is none") {
+    TemporaryFolder folder;
+    REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+    fs::create_symlink("loop", folder / "loop");
+    write_text(folder / "file", "no bundle");
+    struct Case {
+      const char *path, *fault;
+    };
+    for (const auto& [path, fault] :
+         {Case{"pipe", "it is not a file"}, Case{"", "it is not a file"},
+          Case{"absent", "it does not exist"}, Case{"absent/bundle", "can't be opened: No such"},
+          Case{"file/", "can't be opened: Not a directory"},
+          Case{"loop", "can't be opened: Too many levels of symbolic links"}}) {
+      StoreOptions options;
+      options.bundles = {{.path = folder.path() / path}};
+      const Store store(options);
+      CAPTURE(path);
+      REQUIRE(store.problems().size() == 1);
+      CHECK(store.problems().front().starts_with("the bundle " + options.bundles[0].path.string() +
+                                                 " is not used: "));
+      CHECK(has_problem(store, fault));
+    }
   }
 
   TEST_CASE("entries of strangers") {
@@ -275,8 +331,8 @@ TEST_SUITE("cpu") {
     const Store refused(quick(folder / "link/cache"));
     // Which folder, what is wrong with it, what ends that, and the options.
     CHECK(has_problem(refused, "/cache is not used: others may write to " + real +
-                                   ", a folder above it (mode 0777), and could put another "
-                                   "folder in its place; `chmod go-w " +
+                                   ", a folder above it (mode 0777), and could put another in "
+                                   "its place; `chmod go-w " +
                                    real +
                                    "` ends that; to use this cache folder all the same, name it "
                                    "in trust_shared; choose another cache root"));

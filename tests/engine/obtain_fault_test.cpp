@@ -174,7 +174,10 @@ TEST_SUITE("nvrtc") {
     options.cache_max_bytes = 1;
     options.logger = messages.logger();
     const Engine engine = engine_for("sm_80", options);
-    for (const int number : {1, 2, 3}) engine.plan(kProblem, small(number));
+    for (const int number : {1, 2, 3}) {
+      const PlanInfo info = engine.plan(kProblem, small(number)).info();
+      CHECK(contains(launch_of(info).not_kept, "more than the cache may hold"));
+    }
     REQUIRE_MESSAGE(messages.warnings().size() == 1, messages.all_warnings());
     CHECK(contains(messages.warnings()[0], "not kept"));
   }
@@ -198,7 +201,9 @@ TEST_SUITE("nvrtc") {
       Options options = options_in(row.cache_dir);
       options.logger = messages.logger();
       const Engine engine = engine_for("sm_80", options);
-      CHECK(engine.plan(kProblem, small()).origin() == Origin::compiler);
+      const PlanInfo info = engine.plan(kProblem, small()).info();
+      CHECK(info.origin == Origin::compiler);
+      CHECK(launch_of(info).not_kept == "there is no cache folder");
       CHECK(engine.plan(kProblem, small(2)).origin() == Origin::compiler);
       CHECK(engine.plan(kProblem, small()).origin() == Origin::memory);
       REQUIRE(messages.warnings().size() == 1);

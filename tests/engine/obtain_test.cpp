@@ -34,6 +34,7 @@ TEST_SUITE("nvrtc") {
       CHECK(launch_of(info).occupancy > 0);
       CHECK(launch_of(info).compile_seconds > 0);
       CHECK(launch_of(info).entry == "small_add");
+      CHECK(launch_of(info).not_kept.empty());
       CHECK(engine.plan(kProblem, small()).origin() == Origin::memory);
       CHECK(engine.preview(kProblem, small()).key == key);
       const Stats stats = engine.stats();

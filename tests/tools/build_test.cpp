@@ -125,6 +125,35 @@ TEST_SUITE("nvrtc") {
     CHECK(sandbox.json({"build", "--arch", "sm_80", "--add", "100"})["built"] == 1);
   }
 
+  TEST_CASE("what can't be read or removed is told by every administration of the cache") {
+    const Sandbox sandbox;
+    // A root, and a file where entries of keys that begin with a7 would lie.
+    CHECK(sandbox.json({"cache", "clear"})["removed"] == 0);
+    const fs::path shard = sandbox.cache() / "a7";
+    std::ofstream(shard) << "not a folder";
+    const std::vector<std::vector<std::string>> commands{{"ls"},     {"stats"},
+                                                         {"clear"},  {"prune", "--max-size", "1"},
+                                                         {"verify"}, {"verify", "--repair"}};
+    for (std::vector<std::string> words : commands) {
+      CAPTURE(words);
+      words.insert(words.begin(), "cache");
+      const Ran ran = sandbox.tilec(words);
+      CHECK(ran.status == 1);
+      CHECK(contains(
+          ran.out + ran.err,
+          shard.string() +
+              ": it can't be read: something that is not a folder lies there; move it away"));
+      const json report = sandbox.json(words);
+      CHECK(report["error"]["exit_status"] == 1);
+      const char* list = words[1] == "verify"                      ? "damaged"
+                         : words[1] == "ls" || words[1] == "stats" ? "unread"
+                                                                   : "kept";
+      REQUIRE(report[list].size() == 1);
+      CHECK(report[list][0]["path"] == shard.string());
+    }
+    CHECK(fs::is_regular_file(shard));
+  }
+
   TEST_CASE("shards built one after the other make the whole") {
     const Sandbox sandbox;
     if (!has(sandbox, "nvrtc")) return skip("no NVRTC");

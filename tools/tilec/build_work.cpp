@@ -145,11 +145,11 @@ void BuildWork::note_answer(BuildResult& result, const Json& answer) {
                 "what the worker made has another key, " + key + "; was tilec replaced meanwhile?");
   }
   const auto bytes = find(result.item.key);
-  const std::string warnings = answer.value("warnings", "");
-  if (!bytes && !warnings.empty()) {
-    return fail(result, warnings + "; make room, or name another folder with --cache-dir");
+  if (const std::string why = answer.value("not_kept", ""); !bytes && !why.empty()) {
+    return fail(result, "compiled, but not kept in the cache: " + why +
+                            "; make room, or name another folder with --cache-dir");
   }
-  // Gone again already, without a warning: removed for others, which is told in the end.
+  // Kept and gone again already: removed for others, which is told in the end.
   const bool served = answer.value("origin", "") == "disk";  // another process was first
   note_found(result, served ? BuildResult::Status::present : BuildResult::Status::built,
              bytes.value_or(0));

@@ -1,14 +1,12 @@
 // tilec worker: what `tilec build` starts. Takes tasks, one JSON line each, on the standard input,
 // and answers each with one line.
 #include <spdlog/logger.h>
-#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include "command.h"
 #include "manifest.h"
@@ -24,13 +22,8 @@ class Workshop {
  public:
   explicit Workshop(Options options) : options_(std::move(options)) {
     const auto errors = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    const auto answer = std::make_shared<spdlog::sinks::ostream_sink_mt>(warnings_);
-    options_.logger =
-        std::make_shared<spdlog::logger>("tilec", spdlog::sinks_init_list{errors, answer});
-    options_.logger->set_level(spdlog::level::info);  // why each kernel was not kept
-    errors->set_level(spdlog::level::warn);
-    errors->set_pattern("tilec: %v");
-    answer->set_pattern("%v");
+    options_.logger = std::make_shared<spdlog::logger>("tilec", errors);
+    options_.logger->set_pattern("tilec: %v");
   }
 
   Json answer(const std::string& line) {
@@ -38,26 +31,26 @@ class Workshop {
     const Node task(document, "task");
     const Manifest manifest = parse_manifest("[" + task.at("request").value().dump() + "]", "task");
     const Request& request = manifest.requests.at(0).request;
-    warnings_.str({});
     const Engine& engine = engine_for(place_from_json(task.at("place")));
     const PlanInfo plan = std::visit(
         [&](const auto& problem) { return engine.plan(problem, request.options).info(); },
         request.problem);
-    std::string warnings = warnings_.str();
-    while (warnings.ends_with('\n')) warnings.pop_back();
-    return {{"origin", to_string(plan.origin)},
-            {"key", plan.launches.front().key},
-            {"warnings", warnings}};
+    const LaunchInfo& launch = plan.launches.front();
+    return {{"origin", to_string(plan.origin)}, {"key", launch.key}, {"not_kept", launch.not_kept}};
   }
 
  private:
   const Engine& engine_for(const Place& place) {
     std::unique_ptr<Engine>& engine = engines_[to_json(place).dump()];
-    if (engine == nullptr) engine = std::make_unique<Engine>(place.open(), options_);
+    if (engine == nullptr) {
+      // What is wrong with the cache, the parent has told.
+      options_.logger->set_level(spdlog::level::off);
+      engine = std::make_unique<Engine>(place.open(), options_);
+      options_.logger->set_level(spdlog::level::warn);
+    }
     return *engine;
   }
 
-  std::ostringstream warnings_;  // of the task at hand
   Options options_;
   std::map<std::string, std::unique_ptr<Engine>> engines_;
 };

@@ -11,11 +11,12 @@ namespace tilec::command {
 namespace {
 
 Json report_json(const cache::BundleReport& report) {
-  Json skipped = Json::array();
-  for (const cache::Miss& miss : report.skipped) skipped.push_back(to_json(miss));
-  return {
-      {"entries", report.entries}, {"already_there", report.already_there}, {"bytes", report.bytes},
-      {"missing", report.missing}, {"needed_bytes", report.needed_bytes},   {"skipped", skipped}};
+  return {{"entries", report.entries},
+          {"already_there", report.already_there},
+          {"bytes", report.bytes},
+          {"missing", report.missing},
+          {"needed_bytes", report.needed_bytes},
+          {"skipped", to_json(report.skipped)}};
 }
 
 // What was left out is a warning: the rest is good.
@@ -57,20 +58,13 @@ int import_file(const GlobalFlags& global, const std::string& file) {
   if (report.needed_bytes != 0) {
     fault += fmt::format("; TILEC_CACHE_MAX_BYTES={} is enough", report.needed_bytes);
   }
-  if (!fault.empty()) print_warning(fault);
-  if (global.json) {
-    Json json = report_json(report);
-    json["file"] = file;
-    if (!fault.empty()) {
-      json["error"] = {{"kind", "import"}, {"message", fault}, {"exit_status", kExitFailure}};
-    }
-    print_json(json);
-  } else {
-    print_text(fmt::format("{} {} imported ({}), {} already there\n", report.entries,
-                           report.entries == 1 ? "entry" : "entries", human_bytes(report.bytes),
-                           report.already_there));
-  }
-  return report.ok ? kExitOk : kExitFailure;
+  Json json = report_json(report);
+  json["file"] = file;
+  return finish(global, {std::move(json),
+                         fmt::format("{} {} imported ({}), {} already there\n", report.entries,
+                                     report.entries == 1 ? "entry" : "entries",
+                                     human_bytes(report.bytes), report.already_there),
+                         "import", std::move(fault)});
 }
 
 }  // namespace

@@ -14,10 +14,15 @@
 namespace tilec::command {
 namespace {
 
-std::vector<cache::Listed> all_entries(const cache::Store& store, const cache::Filter& filter) {
-  std::vector<cache::Listed> entries;
-  store.for_each(filter, cache::Depth::metadata, [&](const cache::Listed& listed) {
-    entries.push_back(listed);
+struct Entries {
+  std::vector<cache::Listed> all;
+  std::vector<cache::Miss> unread;
+};
+
+Entries all_entries(const cache::Store& store, const cache::Filter& filter) {
+  Entries entries;
+  entries.unread = store.for_each(filter, cache::Depth::metadata, [&](const cache::Listed& listed) {
+    entries.all.push_back(listed);
     return true;
   });
   return entries;
@@ -25,7 +30,7 @@ std::vector<cache::Listed> all_entries(const cache::Store& store, const cache::F
 
 int list(const GlobalFlags& global, const FilterFlags& flags) {
   const cache::Filter filter = flags.filter();
-  std::vector<cache::Listed> entries = all_entries(open_store(global.options()), filter);
+  auto [entries, unread] = all_entries(open_store(global.options()), filter);
   std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return std::tie(a.metadata.template_name, a.metadata.target, a.key) <
            std::tie(b.metadata.template_name, b.metadata.target, b.key);
@@ -48,14 +53,17 @@ int list(const GlobalFlags& global, const FilterFlags& flags) {
                       m.builder, human_bytes(listed.bytes), age(listed.last_used)});
     }
   }
-  if (global.json) {
-    print_json({{"entries", json}, {"count", entries.size()}, {"bytes", bytes}});
-    return kExitOk;
-  }
-  if (!entries.empty()) print_text(table(rows, {false, false, false, false, false, true, true}));
-  print_text(fmt::format("{} {}, {}\n", entries.size(), entries.size() == 1 ? "entry" : "entries",
-                         human_bytes(bytes)));
-  return kExitOk;
+  std::string text;
+  if (!entries.empty()) text = table(rows, {false, false, false, false, false, true, true});
+  text += fmt::format("{} {}, {}\n", entries.size(), entries.size() == 1 ? "entry" : "entries",
+                      human_bytes(bytes));
+  return finish(global, {{{"entries", json},
+                          {"count", entries.size()},
+                          {"bytes", bytes},
+                          {"unread", to_json(unread)}},
+                         std::move(text),
+                         "unread",
+                         complaint_of(unread)});
 }
 
 std::string entry_text(const cache::Listed& listed) {
@@ -122,7 +130,7 @@ int show(const GlobalFlags& global, const ShowFlags& flags) {
   expect_key_or_prefix(flags.key);
   const cache::Store store = open_store(global.options());
   const cache::Key key = find_key(store, flags.key);
-  const std::vector<cache::Listed> entries = all_entries(store, {.key = key});
+  const std::vector<cache::Listed> entries = all_entries(store, {.key = key}).all;
   if (entries.empty()) {
     throw Failure("there is no entry " + key.hex() + "; see `tilec cache ls`", "not_found");
   }
@@ -184,7 +192,7 @@ int stats(const GlobalFlags& global) {
   Sums by_template, by_target, by_builder, by_origin;
   std::uint64_t damaged = 0;
   double build_seconds = 0;
-  store.for_each({}, cache::Depth::metadata, [&](const cache::Listed& listed) {
+  const auto count = [&](const cache::Listed& listed) {
     const auto add = [&](Sums& sums, const std::string& name) {
       sums[name].entries += 1;
       sums[name].bytes += listed.bytes;
@@ -199,33 +207,33 @@ int stats(const GlobalFlags& global) {
     add(by_builder, listed.metadata.builder);
     build_seconds += listed.metadata.build_seconds;
     return true;
-  });
+  };
+  const std::vector<cache::Miss> unread = store.for_each({}, cache::Depth::metadata, count);
   const cache::Totals totals = store.totals();
-  if (global.json) {
-    print_json({{"path", options.cache_dir.string()},
-                {"entries", totals.entries},
-                {"bytes", totals.bytes},
-                {"max_bytes", options.cache_max_bytes},
-                {"temporary_files", totals.temporary_files},
-                {"damaged", damaged},
-                {"build_seconds", build_seconds},
-                {"by_template", to_json(by_template)},
-                {"by_target", to_json(by_target)},
-                {"by_builder", to_json(by_builder)},
-                {"by_origin", to_json(by_origin)}});
-    return kExitOk;
-  }
+  Json json{{"path", options.cache_dir.string()},
+            {"entries", totals.entries},
+            {"bytes", totals.bytes},
+            {"max_bytes", options.cache_max_bytes},
+            {"temporary_files", totals.temporary_files},
+            {"damaged", damaged},
+            {"build_seconds", build_seconds},
+            {"by_template", to_json(by_template)},
+            {"by_target", to_json(by_target)},
+            {"by_builder", to_json(by_builder)},
+            {"by_origin", to_json(by_origin)},
+            {"unread", command::to_json(unread)}};
   std::vector<std::vector<std::string>> rows{{"", "", "ENTRIES", "SIZE"}};
   append_rows("origin", by_origin, rows);
   append_rows("template", by_template, rows);
   append_rows("target", by_target, rows);
   append_rows("builder", by_builder, rows);
-  print_text(fmt::format("{}: {} entries, {}; {}\n", options.cache_dir.string(), totals.entries,
-                         human_bytes(totals.bytes), human_bound(options.cache_max_bytes)));
-  print_text(fmt::format("{} damaged, {} temporary files, {} of compiling kept\n\n", damaged,
-                         totals.temporary_files, human_time(build_seconds)));
-  print_text(table(rows, {false, false, true, true}));
-  return kExitOk;
+  std::string text =
+      fmt::format("{}: {} entries, {}; {}\n", options.cache_dir.string(), totals.entries,
+                  human_bytes(totals.bytes), human_bound(options.cache_max_bytes));
+  text += fmt::format("{} damaged, {} temporary files, {} of compiling kept\n\n", damaged,
+                      totals.temporary_files, human_time(build_seconds));
+  text += table(rows, {false, false, true, true});
+  return finish(global, {std::move(json), std::move(text), "unread", complaint_of(unread)});
 }
 
 }  // namespace

@@ -15,46 +15,42 @@ int verify(const GlobalFlags& global, bool repair) {
   const Options options = global.options();
   const cache::Store store = repair ? open_writable_store(options) : open_store(options);
   const cache::VerifyReport report = store.verify(repair);
-  Json damaged = Json::array();
   std::string text;
-  std::size_t left = 0;
+  std::vector<cache::Miss> left;
   for (const cache::Miss& miss : report.damaged) {
-    left += miss.removed ? 0 : 1;
-    damaged.push_back(to_json(miss));
+    if (!miss.removed) left.push_back(miss);
     text += fmt::format("{}: {} ({}){}\n", miss.path.string(), miss.detail,
                         cache::to_string(miss.reason), miss.removed ? ", removed" : "");
   }
-  Json json{{"good", report.good},
-            {"bytes", report.bytes},
-            {"damaged", damaged},
-            {"removed", report.damaged.size() - left}};
-  const std::string complaint = fmt::format(
-      "{} damaged {}; `tilec cache verify --repair` removes what is in the own root, and "
-      "whatever was lost is compiled again when it is needed",
-      left, left == 1 ? "entry" : "entries");
-  if (left > 0) {
-    json["error"] = {{"kind", "damage"}, {"message", complaint}, {"exit_status", kExitFailure}};
+  const std::size_t removed = report.damaged.size() - left.size();
+  text += fmt::format("{} good ({}), {} damaged, {} removed\n", report.good,
+                      human_bytes(report.bytes), report.damaged.size(), removed);
+  Finished finished{{{"good", report.good},
+                     {"bytes", report.bytes},
+                     {"damaged", to_json(report.damaged)},
+                     {"removed", removed}},
+                    text,
+                    "damage",
+                    {}};
+  if (repair) {
+    finished.complaint = complaint_of(left);
+  } else if (!left.empty()) {
+    finished.complaint = fmt::format(
+        "{} damaged {}; `tilec cache verify --repair` removes what is in the own root, and "
+        "whatever was lost is compiled again when it is needed",
+        left.size(), left.size() == 1 ? "entry" : "entries");
   }
-  if (global.json) {
-    print_json(json);
-  } else {
-    print_text(text + fmt::format("{} good ({}), {} damaged, {} removed\n", report.good,
-                                  human_bytes(report.bytes), report.damaged.size(),
-                                  report.damaged.size() - left));
-  }
-  if (left > 0) print_warning(complaint);
-  return left > 0 ? kExitFailure : kExitOk;
+  return finish(global, std::move(finished));
 }
 
 int clear(const GlobalFlags& global, const FilterFlags& flags) {
   const cache::Filter filter = flags.filter();
-  const std::uint64_t removed = open_writable_store(global.options()).clear(filter);
-  if (global.json) {
-    print_json({{"removed", removed}});
-  } else {
-    print_text(fmt::format("{} {} removed\n", removed, removed == 1 ? "entry" : "entries"));
-  }
-  return kExitOk;
+  const cache::Cleared cleared = open_writable_store(global.options()).clear(filter);
+  return finish(global, {{{"removed", cleared.removed}, {"kept", to_json(cleared.kept)}},
+                         fmt::format("{} {} removed\n", cleared.removed,
+                                     cleared.removed == 1 ? "entry" : "entries"),
+                         "kept",
+                         complaint_of(cleared.kept)});
 }
 
 // Of --max-size. 0 means no bound everywhere, and nobody prunes to that.
@@ -75,17 +71,17 @@ int prune(const GlobalFlags& global, const std::string& max_size) {
   if (!swept.ran) {
     throw Failure("another process is pruning this cache; nothing was done", "busy");
   }
-  if (global.json) {
-    print_json({{"removed_entries", swept.removed_entries},
-                {"removed_bytes", swept.removed_bytes},
-                {"removed_temporary_files", swept.removed_temporary_files},
-                {"bytes_left", swept.bytes_left}});
-  } else {
-    print_text(fmt::format("{} {} removed ({}), {} left\n", swept.removed_entries,
-                           swept.removed_entries == 1 ? "entry" : "entries",
-                           human_bytes(swept.removed_bytes), human_bytes(swept.bytes_left)));
-  }
-  return kExitOk;
+  return finish(global,
+                {{{"removed_entries", swept.removed_entries},
+                  {"removed_bytes", swept.removed_bytes},
+                  {"removed_temporary_files", swept.removed_temporary_files},
+                  {"bytes_left", swept.bytes_left},
+                  {"kept", to_json(swept.kept)}},
+                 fmt::format("{} {} removed ({}), {} left\n", swept.removed_entries,
+                             swept.removed_entries == 1 ? "entry" : "entries",
+                             human_bytes(swept.removed_bytes), human_bytes(swept.bytes_left)),
+                 "kept",
+                 complaint_of(swept.kept)});
 }
 
 }  // namespace

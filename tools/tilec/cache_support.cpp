@@ -138,6 +138,35 @@ cache::Key find_key(const cache::Store& store, const std::string& text) {
   return *found.begin();
 }
 
+int finish(const GlobalFlags& global, Finished finished) {
+  const bool failed = !finished.complaint.empty();
+  if (failed) {
+    finished.json["error"] = {
+        {"kind", finished.kind}, {"message", finished.complaint}, {"exit_status", kExitFailure}};
+  }
+  if (global.json) {
+    print_json(finished.json);
+  } else {
+    print_text(finished.text);
+  }
+  if (failed) print_warning(finished.complaint);
+  return failed ? kExitFailure : kExitOk;
+}
+
+std::string complaint_of(const std::vector<cache::Miss>& misses) {
+  if (misses.empty()) return {};
+  const cache::Miss& first = misses.front();
+  const std::size_t more = misses.size() - 1;
+  return first.path.string() + ": " + first.detail +
+         (more == 0 ? "" : fmt::format("; {} more", more));
+}
+
+Json to_json(const std::vector<cache::Miss>& misses) {
+  Json json = Json::array();
+  for (const cache::Miss& miss : misses) json.push_back(to_json(miss));
+  return json;
+}
+
 Json to_json(const cache::Miss& miss) {
   Json json{{"reason", cache::to_string(miss.reason)},
             {"detail", miss.detail},

@@ -29,6 +29,20 @@ cache::Store open_writable_store(const Options& options);
 cache::Key find_key(const cache::Store& store, const std::string& text);
 void expect_key_or_prefix(const std::string& text);  // throws UsageError
 
+// What a subcommand did, and what it could not.
+struct Finished {
+  Json json;
+  std::string text;
+  std::string kind;       // of the complaint
+  std::string complaint;  // empty if all was done
+};
+// Prints it, the complaint on stderr too. Returns the exit status.
+int finish(const GlobalFlags& global, Finished finished);
+
+// Of what could not be read or removed: the first, and how many more. Empty if there is none.
+std::string complaint_of(const std::vector<cache::Miss>& misses);
+
+Json to_json(const std::vector<cache::Miss>& misses);
 Json to_json(const cache::Listed& listed);
 Json to_json(const cache::Miss& miss);
 std::string describe(const std::map<std::string, std::string>& parameters);

@@ -28,7 +28,8 @@ Json launch_json(const LaunchInfo& launch) {
           {"key", launch.key},
           {"builder", launch.builder},
           {"target", launch.target},
-          {"compile_seconds", launch.compile_seconds}};
+          {"compile_seconds", launch.compile_seconds},
+          {"not_kept", launch.not_kept}};
 }
 
 Json verdict_json(const reference::Verdict& verdict) {

@@ -133,6 +133,11 @@ struct SweepOptions {
   std::chrono::seconds temporary_age{60};
 };
 
+struct Cleared {
+  std::uint64_t removed = 0;
+  std::vector<Miss> kept{};  // what could not be removed, and folders that could not be read
+};
+
 struct Swept {
   bool ran = false;  // false: no root, or another process is at it
   std::uint64_t removed_entries = 0;
@@ -140,12 +145,13 @@ struct Swept {
   std::uint64_t removed_temporary_files = 0;
   std::uint64_t scanned_entries = 0;
   std::uint64_t bytes_left = 0;  // an estimate unless complete
+  std::vector<Miss> kept{};      // as Cleared's
 };
 
 struct VerifyReport {
   std::uint64_t good = 0;
   std::uint64_t bytes = 0;
-  std::vector<Miss> damaged{};  // .removed says whether it was repaired
+  std::vector<Miss> damaged{};  // and folders that could not be read; .removed: it was repaired
 };
 
 // What was wanted, to be compared with what is there.
@@ -178,7 +184,7 @@ struct BundleReport {
   std::uint64_t needed_bytes = 0;  // the max_bytes that would hold the missing ones too; 0: not
                                    // the bound's fault
   std::vector<Miss>
-      skipped;  // damaged entries that an export left out; publishing faults of an import
+      skipped;  // what could not be read for an export; publishing faults of an import
 };
 
 class Store {
@@ -215,15 +221,16 @@ class Store {
 
   // Calls `visit` for each entry of every root and bundle, good or not, until it returns false.
   // Entries that come and go meanwhile may be missed. An entry in several places is seen in each.
-  void for_each(const Filter& filter, Depth depth,
-                const std::function<bool(const Listed&)>& visit) const;
+  // Returns the folders that could not be read.
+  std::vector<Miss> for_each(const Filter& filter, Depth depth,
+                             const std::function<bool(const Listed&)>& visit) const;
 
   Totals totals() const;                      // of the own root, counted now
   std::vector<std::string> builders() const;  // known in any root or bundle, newest first
 
   VerifyReport verify(
       bool repair) const;  // reads everything; repair removes damage from the own root
-  std::uint64_t clear(const Filter& filter = {}) const;  // from the own root; returns how many
+  Cleared clear(const Filter& filter = {}) const;  // from the own root
   Swept sweep(const SweepOptions& options = {}) const;
 
   // Entries of the wanted template, fewest differences first. Looks at `scan_limit` entries at

@@ -31,6 +31,7 @@ struct LaunchInfo {
   std::string builder;          // the compiler that made it, "nvrtc-13.0.88"
   std::string target;           // "sm_90a"
   double compile_seconds = 0;   // when it was compiled, perhaps long ago
+  std::string not_kept;  // a clause: why the cache did not take it when this engine compiled it
 };
 
 struct PlanInfo {
