@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "file.h"
@@ -28,8 +29,9 @@ std::string folder_clause(const std::filesystem::path& file, const Refusal& refu
   return file.parent_path().string() + ": " + refusal.fault + remedy;
 }
 
-// Why an existing file that was opened for appending is not to be written to, or nothing.
-std::string doubt(int descriptor) {
+// Why an existing file that was opened for appending is not to be written to, or nothing. What does
+// not begin as the line is something else, and no place for it.
+std::string doubt(int descriptor, char begin) {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0) return error_text(errno);
   if (!S_ISREG(info.st_mode)) return "it is not a regular file";
@@ -37,6 +39,12 @@ std::string doubt(int descriptor) {
     return "it belongs to user " + std::to_string(info.st_uid);
   }
   if (info.st_nlink > 1) return "it has another name too (a hard link), and may be another's";
+  std::array<std::byte, 1> first{};
+  const std::ptrdiff_t count = read_at(descriptor, 0, first);
+  if (count < 0) return "reading it failed: " + error_text(errno);
+  if (count > 0 && static_cast<char>(first[0]) != begin) {
+    return std::string("it does not begin with ") + begin + ", so it is another kind of file";
+  }
   return {};
 }
 
@@ -66,11 +74,12 @@ std::string replace_file(const std::filesystem::path& file, std::span<const std:
 std::string append_line(const std::filesystem::path& file, std::string_view line) {
   const OpenedPath parent = open_parent(file);
   if (parent.refusal) return folder_clause(file, parent.refusal);
-  constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   const Descriptor out(::openat(parent.descriptor.get(), file.filename().c_str(), flags, 0644));
   if (!out && errno == ELOOP) return file.string() + " is a symbolic link, which is not followed";
   if (!out) return clause(file, "can't be opened");
-  if (const std::string why = doubt(out.get()); !why.empty()) return file.string() + ": " + why;
+  const std::string why = doubt(out.get(), line.front());
+  if (!why.empty()) return file.string() + ": " + why;
 
   const WriteGuard guard;
   const ssize_t written = ::write(out.get(), line.data(), line.size());

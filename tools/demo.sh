@@ -12,6 +12,7 @@ export TILEC_NVRTC=${TILEC_NVRTC:-${cuda#*|}}
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 # one clone's objects serve another
+  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros} # what precompiled headers ask for
 fi
 
 say "build: the tilec command, in build/dev"

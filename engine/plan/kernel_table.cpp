@@ -14,12 +14,14 @@ namespace {
 
 KernelRequest request_for(const Choice& choice, const Problem& problem) {
   const KernelTemplate& kernel = *choice.kernel;
+  const std::string parameters = describe(choice.parameters);
   return {
       .compile = {.source = translated([&] { return render(kernel, choice.T, choice.parameters); }),
                   .target = choice.target,
                   .options = kernel.options,
-                  .name = fmt::format("{} T={} {} for {}", kernel.name, info(choice.T).name,
-                                      describe(choice.parameters), choice.target.name())},
+                  .name =
+                      fmt::format("{} T={}{}{} for {}", kernel.name, info(choice.T).name,
+                                  parameters.empty() ? "" : " ", parameters, choice.target.name())},
       .template_name = kernel.name,
       .parameters = choice.parameters,
       .problem = describe(problem),

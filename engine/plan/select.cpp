@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <stdexcept>
 
 #include "plan/translate.h"
@@ -51,7 +52,7 @@ const std::shared_ptr<const KernelTemplate>& named(const std::string& name, Oper
     if (kernel->name != name) continue;
     if (kernel->operation == operation) return kernel;
     throw Error(ErrorKind::invalid_argument,
-                fmt::format("template {} computes a {}, not a {}; those for {} are {}", name,
+                fmt::format("template {} is for {}, not for {}; those for {} are {}", name,
                             to_string(kernel->operation), to_string(operation),
                             to_string(operation), names(templates, operation)));
   }
@@ -89,9 +90,16 @@ Templates eligible(const Templates& templates, Operation operation, DType T,
                     "one of {}",
                     describe(parameters), names(templates, operation)));
   }
-  throw Error(ErrorKind::unsupported,
-              fmt::format("no template for {} of {} on {}", to_string(operation), info(T).name,
-                          target.name()));
+  int least = std::numeric_limits<int>::max();
+  for (const auto& kernel : templates) {
+    if (kernel->operation == operation) least = std::min(least, kernel->least_sm);
+  }
+  const bool too_old = least != std::numeric_limits<int>::max() && target.sm() < least;
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format(
+          "no template for {} of {} on {}{}", to_string(operation), info(T).name, target.name(),
+          too_old ? fmt::format("; the least target they serve is sm_{}", least) : std::string()));
 }
 
 // Candidates are written for all dtypes and targets at once: those that don't go together are left

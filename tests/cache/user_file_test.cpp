@@ -43,9 +43,12 @@ TEST_SUITE("cpu") {
     CHECK(replace(folder / "a/b/file", "one") == "");
     CHECK(replace(folder / "a/b/file", "two") == "");
     CHECK(text_of(folder / "a/b/file") == "two");
-    CHECK(append_line(folder / "c/lines", "one\n") == "");
-    CHECK(append_line(folder / "c/lines", "two\n") == "");
-    CHECK(text_of(folder / "c/lines") == "one\ntwo\n");
+    CHECK(append_line(folder / "c/lines", "{1}\n") == "");
+    CHECK(append_line(folder / "c/lines", "{2}\n") == "");
+    CHECK(text_of(folder / "c/lines") == "{1}\n{2}\n");
+    write_text(folder / "c/passwords", "root:x:0:0\n");
+    CHECK(mentions(append_line(folder / "c/passwords", "{3}\n"), "another kind of file"));
+    CHECK(text_of(folder / "c/passwords") == "root:x:0:0\n");
     CHECK(files_in(folder / "a/b") == 1);  // nothing temporary is left
   }
 

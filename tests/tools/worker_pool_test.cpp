@@ -41,6 +41,7 @@ while read -r line; do
     orphan*) (true & echo $! > "${line#orphan }"); echo orphaned;;
     reaped*) read -r orphan < "${line#reaped }"
       while kill -0 "$orphan" 2> "${line#reaped }.gone"; do :; done; echo gone;;
+    leave*) : > "$TMPDIR/left"; echo "$TMPDIR" > "${line#leave }"; kill -KILL $$;;
     fail) echo 'some last words' >&2; exit 3;;
     hang*) sleep 1000 & echo $! > "${line#hang }"; wait;;
     lost*) kill -HUP $PPID; echo "hung up";;
@@ -142,6 +143,17 @@ TEST_CASE("a worker that is killed alone as well costs its task, and no other") 
   CHECK(seen.put_off.size() == 2);
   for (const std::size_t killed : {0u, 2u}) CHECK(seen.of(killed).kind == Outcome::Kind::killed);
   for (const std::size_t good : {1u, 3u}) CHECK(seen.of(good).kind == Outcome::Kind::answered);
+}
+
+TEST_CASE("what killed workers leave of temporary files is gone at the end") {
+  const Sandbox sandbox;
+  const std::string file = sandbox.path() / "temporary";
+  CHECK(run({"leave " + file}, sandbox.script("worker", kWorker), 1).outcomes.size() == 1);
+  const std::string text = test::read_file(file);
+  const std::filesystem::path folder = text.substr(0, text.find('\n'));
+  CHECK(folder.is_absolute());
+  CHECK(folder != std::filesystem::temp_directory_path());
+  CHECK_FALSE(std::filesystem::exists(folder));
 }
 
 TEST_CASE("a pool that inherits orphans reaps them while it works, and no worker's end is lost") {

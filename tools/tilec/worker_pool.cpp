@@ -11,9 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <numeric>
+#include <system_error>
 #include <utility>
 
 #include "output.h"
@@ -76,6 +79,27 @@ class Signals {
   }, child_before_{};
 };
 
+// The workers' folder for temporary files: one that is killed leaves them.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::error_code error;
+    std::string name = std::filesystem::temp_directory_path(error) / "tilec-build-XXXXXX";
+    if (!error && mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }  // empty where none could be made
+
+ private:
+  std::string path_;
+};
+
 // Whether processes that lose their parent become this one's children: as a container's first
 // process.
 bool inherits_orphans() {
@@ -132,7 +156,7 @@ class Pool {
   // False where the system gives no more than those that run already.
   bool start() {
     try {
-      workers_.emplace_back(options_.command);
+      workers_.emplace_back(options_.command, temporary_.path());
       return true;
     } catch (const Failure&) {
       if (workers_.empty()) throw;
@@ -219,6 +243,7 @@ class Pool {
   const PoolOptions& options_;
   const PoolEvents& events_;
   Signals signals_;
+  const TemporaryFolder temporary_;  // outlives the workers
   const bool inherits_orphans_ = inherits_orphans();
   std::vector<Worker> workers_;
   std::vector<std::size_t> queue_, put_off_;

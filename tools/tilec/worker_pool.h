@@ -1,6 +1,6 @@
 // Worker processes that each take one line at a time and answer it with one line. A worker that
 // takes too long, or crashes, costs only the task it had: it is killed with everything it started,
-// and another takes its place. A task whose worker is killed by others, as the kernel does where
+// and another takes its place; the pool removes what it leaves in TMPDIR. A task whose worker is killed by others, as the kernel does where
 // memory runs out, is tried once more after all the rest, with nothing beside it. One pool at a time
 // in a process; not thread-safe.
 #pragma once

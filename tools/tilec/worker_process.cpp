@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "output.h"
@@ -84,9 +85,30 @@ std::string ending(int status) {
   return "the compiling process ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
+// Ours, but for the folder.
+std::vector<std::string> environment(const std::string& temporary) {
+  constexpr std::string_view name = "TMPDIR=";
+  std::vector<std::string> out;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (temporary.empty() || !std::string_view(*variable).starts_with(name))
+      out.emplace_back(*variable);
+  }
+  if (!temporary.empty()) out.push_back(std::string(name) + temporary);
+  return out;
+}
+
+// For posix_spawn(), which changes nothing in it.
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
 // The spawned process starts with our three pipes, no blocked signal, SIGPIPE as usual, whatever we
 // ignore otherwise ignored, and a group of its own.
-pid_t spawn(const std::vector<std::string>& command, int input, int output, int errors) {
+pid_t spawn(const std::vector<std::string>& command, const std::string& temporary, int input,
+            int output, int errors) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
@@ -103,12 +125,10 @@ pid_t spawn(const std::vector<std::string>& command, int input, int output, int 
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<std::string> variables = environment(temporary);
   pid_t process = -1;
   const int error = posix_spawn(&process, command.front().c_str(), &files, &attributes,
-                                arguments.data(), environ);
+                                pointers(command).data(), pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) {
@@ -119,11 +139,11 @@ pid_t spawn(const std::vector<std::string>& command, int input, int output, int 
 
 }  // namespace
 
-Worker::Worker(const std::vector<std::string>& command) {
+Worker::Worker(const std::vector<std::string>& command, const std::string& temporary) {
   Pipe input, output, errors;
   fcntl(output.read(), F_SETFL, O_NONBLOCK);
   fcntl(errors.read(), F_SETFL, O_NONBLOCK);
-  process_ = spawn(command, input.read(), output.write(), errors.write());
+  process_ = spawn(command, temporary, input.read(), output.write(), errors.write());
   input_ = input.take_write();
   output_ = output.take_read();
   errors_ = errors.take_read();

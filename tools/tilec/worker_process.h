@@ -24,8 +24,8 @@ class Worker {
     std::string how;      // "the compiling process was killed by signal 11 (Segmentation fault)"
   };
 
-  // Throws Failure.
-  explicit Worker(const std::vector<std::string>& command);
+  // `temporary`: its folder for temporary files; empty: ours. Throws Failure.
+  Worker(const std::vector<std::string>& command, const std::string& temporary);
   Worker(Worker&& other) noexcept;
   Worker& operator=(Worker&& other) noexcept;
   ~Worker();

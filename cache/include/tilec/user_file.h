@@ -19,7 +19,8 @@ namespace tilec::cache {
 // The file appears whole or not at all, in place of what has its name.
 std::string replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes);
 
-// One write at the file's end, so that lines of many processes stay whole.
+// One write at the file's end, so that lines of many processes stay whole. The line isn't empty, and
+// a file that does not begin with its first character is not appended to.
 std::string append_line(const std::filesystem::path& file, std::string_view line);
 
 }  // namespace tilec::cache
