@@ -202,6 +202,7 @@ std::string error_text(int error) {
 
 std::string write_error_text(int error) {
   if (error == ENOTDIR) return "something that is not a folder lies there; move it away";
+  if (error == EISDIR) return "a folder lies there; move it away";
   rlimit limit{};
   if (error != EFBIG || ::getrlimit(RLIMIT_FSIZE, &limit) != 0) return error_text(error);
   if (limit.rlim_cur == RLIM_INFINITY) return "the file system takes no file of this size";

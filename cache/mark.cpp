@@ -76,6 +76,20 @@ bool create(const RootFolder& root, std::string_view name, std::string_view text
   return write_all(file.get(), as_bytes(text)) && (!sync || sync_file(file.get()));
 }
 
+// Of a folder that holds `item`.
+Refusal refusal(const RootFolder& root, const std::string& item) {
+  const std::string mark(mark_file);
+  const std::string end = ", so it may be a folder of someone's own and nothing in it is touched";
+  const std::string remedy = "if it is a cache all the same, ";
+  const std::string path = (root.path / mark).string();
+  if (item == mark) {
+    return {.fault = "it holds a " + mark + " that is not tilec's" + end,
+            .remedy = remedy + "put an empty file in place of " + path};
+  }
+  return {.fault = "it holds " + item + " but no file " + mark + ", which every cache has" + end,
+          .remedy = remedy + "make an empty file " + path};
+}
+
 }  // namespace
 
 Refusal claim(const RootFolder& root, bool sync) {
@@ -85,16 +99,12 @@ Refusal claim(const RootFolder& root, bool sync) {
   if (!names) return {.fault = "it can't be read: " + error_text(errno)};
   // A new file system has it.
   std::erase(*names, "lost+found");
-  const auto stranger = std::ranges::find_if_not(*names, is_roots_name);
+  auto stranger = std::ranges::find(*names, mark_file);
+  if (stranger == names->end()) stranger = std::ranges::find_if_not(*names, is_roots_name);
   const bool usable = names->empty() || (stranger == names->end() && is_old_root(root, *names));
   // Another process may have marked it since, before it made what we have just seen.
   if (!usable && !is_marked(folder)) {
-    return {.fault = "it holds " + (stranger == names->end() ? names->front() : *stranger) +
-                     " but no file " + std::string(mark_file) +
-                     ", which every cache has, so it may be a folder of someone's own and nothing "
-                     "in it is touched",
-            .remedy = "if it is a cache all the same, make an empty file " +
-                      (root.path / mark_file).string()};
+    return refusal(root, stranger == names->end() ? names->front() : *stranger);
   }
   // Where this can't be written, no folder is made either, and publishing says why.
   mark(root, sync);

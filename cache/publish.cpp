@@ -114,22 +114,15 @@ bool StagedEntry::fail(int error, const char* what) {
   return fail({error, failure_of(error), clause + " failed: " + write_error_text(error)});
 }
 
-// As if nothing were there: what another has put in the folder's place may be on its way out.
-StagedEntry::Obstacle StagedEntry::refused() const {
-  const Refusal& refusal = renewed_.refusal;
-  const std::string remedy = refusal.remedy.empty() ? "" : "; " + refusal.remedy;
-  return {ENOENT, PublishFailure::read_only,
-          "the cache folder " + renewed_.folder->path.string() +
-              " was removed or replaced since it was opened, and what is there now is not used: " +
-              refusal.fault + remedy};
-}
-
 StagedEntry::Obstacle StagedEntry::open() {
   const auto not_made = [](int error, const std::filesystem::path& what) {
     return Obstacle{error, failure_of(error),
                     "making " + what.string() + " failed: " + write_error_text(error)};
   };
-  if (renewed_.refusal) return refused();
+  if (renewed_.refusal) {
+    // As if nothing were there: what another has put in its place may be on its way out.
+    return {ENOENT, PublishFailure::read_only, renewed_.text()};
+  }
   if (!root_->announce(*renewed_.folder, builder_, sync_)) {
     return not_made(errno, renewed_.folder->path / builders_folder);
   }

@@ -59,7 +59,6 @@ class StagedEntry {
 
   bool fail(const Obstacle& obstacle);
   bool fail(int error, const char* what);
-  Obstacle refused() const;
   Obstacle open();
 
   const Root* root_;

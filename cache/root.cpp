@@ -83,6 +83,12 @@ Source::Builders Root::builders() const {
   return builders_;
 }
 
+std::string Root::Renewed::text() const {
+  return "the cache folder " + folder->path.string() +
+         " was removed or replaced since it was opened, and what is there now is not used: " +
+         refusal.text();
+}
+
 Root::Renewed Root::renew() const {
   Folder now = folder();
   struct stat info {};

@@ -78,8 +78,9 @@ class Root final : public Source {
   Folder folder() const;
 
   struct Renewed {
-    Folder folder;    // the one there was, if the one now at the path is not used
-    Refusal refusal;  // why it isn't
+    Folder folder;             // the one there was, if the one now at the path is not used
+    Refusal refusal;           // why it isn't
+    std::string text() const;  // the same, a clause
   };
   // The folder as it is at the path now, made anew if someone has removed it.
   Renewed renew() const;
@@ -109,5 +110,8 @@ struct RootOpening {
   std::unique_ptr<Root> root;
   Refusal refusal;
 };
+
+// Of a root that is used no more.
+Miss not_used(const Root::Renewed& now);
 
 }  // namespace tilec::cache

@@ -46,7 +46,11 @@ Miss unread(const std::filesystem::path& path, int error) {
 }
 
 Miss unremoved(const std::filesystem::path& path, int error) {
-  return {MissReason::io_error, path, "it can't be removed: " + error_text(error), false};
+  return {MissReason::io_error, path, "it can't be removed: " + write_error_text(error), false};
+}
+
+Miss not_used(const Root::Renewed& now) {
+  return {MissReason::untrusted, now.folder->path, now.text(), false};
 }
 
 Opened Root::open_entry(const Key& key, const std::string& builder) const {

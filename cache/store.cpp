@@ -34,8 +34,7 @@ bool is_shared(const StoreOptions& options, const std::filesystem::path& path) {
 std::string problem(const std::string& what, const std::filesystem::path& path,
                     const Refusal& refusal, const std::string& trust_hint,
                     const std::string& other_hint = {}) {
-  std::string out = "the " + what + " " + path.string() + " is not used: " + refusal.fault;
-  if (!refusal.remedy.empty()) out += "; " + refusal.remedy;
+  std::string out = "the " + what + " " + path.string() + " is not used: " + refusal.text();
   if (refusal.untrusted && !trust_hint.empty()) {
     out += "; to use this " + what + " all the same, " + trust_hint;
   }

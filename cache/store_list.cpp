@@ -115,6 +115,7 @@ VerifyReport Store::verify(bool repair) const {
 Cleared Store::clear(const Filter& filter) const {
   if (!state_->can_write()) return {};
   const Root& own = *state_->own;
+  if (const Root::Renewed now = own.renew(); now.refusal) return {0, {not_used(now)}};
   const bool everything =
       filter.target.empty() && filter.template_name.empty() && filter.kind.empty();
   Cleared cleared;

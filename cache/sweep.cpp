@@ -244,7 +244,12 @@ void remove_oldest(const RootFolder& folder, Sample& sample, const Goal& goal, b
 
 Swept sweep_root(const Root& root, const SweepOptions& options, int start) {
   Swept swept;
-  const Root::Folder folder = root.renew().folder;
+  const Root::Renewed now = root.renew();
+  const Root::Folder& folder = now.folder;
+  if (now.refusal) {
+    swept.kept.push_back(not_used(now));
+    return swept;
+  }
   const auto lock = take_sweep_lock(root, *folder, std::chrono::seconds(options.complete ? 10 : 0));
   if (!lock) return swept;
   swept.ran = true;

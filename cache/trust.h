@@ -1,7 +1,7 @@
-// Who may have written what we are about to believe. A folder is opened component by component, and
-// each must belong to the effective user or root and be writable by nobody else; sticky parents are
-// excepted. A link on the way, or at its end, must be such a user's, too. A group whose number is the owner's counts as
-// the owner (a user's private group; root's in a container image). No state.
+// Who may have written what we are about to believe. A path is opened part by part: each folder must
+// belong to the effective user or root and be writable by nobody else; sticky parents are excepted.
+// A link on the way, or at its end, must be such a user's, too. A group whose number is the owner's
+// counts as the owner (a user's private group; root's in a container image). No state.
 #pragma once
 
 #include <sys/stat.h>
@@ -27,6 +27,7 @@ struct Refusal {
   bool untrusted = false;  // the fault is one of owners or modes
 
   explicit operator bool() const { return !fault.empty(); }
+  std::string text() const { return remedy.empty() ? fault : fault + "; " + remedy; }
 };
 
 struct OpenedPath {

@@ -25,8 +25,7 @@ OpenedPath open_parent(const std::filesystem::path& file) {
 }
 
 std::string folder_clause(const std::filesystem::path& file, const Refusal& refusal) {
-  const std::string remedy = refusal.remedy.empty() ? "" : "; " + refusal.remedy;
-  return file.parent_path().string() + ": " + refusal.fault + remedy;
+  return file.parent_path().string() + ": " + refusal.text();
 }
 
 // Why an existing file that was opened for appending is not to be written to, or nothing. What does

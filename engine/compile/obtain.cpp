@@ -70,6 +70,8 @@ Obtainer::Obtainer(const Options& options, std::shared_ptr<spdlog::logger> logge
       store_(store_options(options)),
       nvrtc_(fork_aware(nvrtc_compiler(options.nvrtc))) {
   for (const std::string& problem : store_.problems()) logger_->warn("{}", problem);
+  using enum cache::PublishFailure;
+  if (!store_.writable()) not_kept_ = {no_root, read_only};  // as was just told, or is as asked for
 }
 
 const Compiler& Obtainer::compiler(const Target& target) const {
@@ -200,7 +202,7 @@ std::string Obtainer::publish(const cache::Key& key, const KernelRequest& reques
                            .log = artifact.log,
                            .notes = {}};
   const cache::Published published = store_.publish(key, metadata, artifact.image);
-  bool news = store_.writable();  // else it was told when the cache was opened
+  bool news = false;
   {
     const std::lock_guard lock(mutex_);
     if (published) {
@@ -208,7 +210,7 @@ std::string Obtainer::publish(const cache::Key& key, const KernelRequest& reques
       return {};
     }
     // A full disk stays full for the kernels that follow.
-    news = news && not_kept_.insert(published.failure).second;
+    news = not_kept_.insert(published.failure).second;
   }
   logger_->log(news ? spdlog::level::warn : spdlog::level::info,
                "{} is not kept in the cache ({}): {}", request.compile.name,

@@ -123,6 +123,9 @@ TEST_SUITE("cpu tsan") {
       CHECK(mentions(store, "the cache folder " + root.string() + " is not used: it holds "));
       CHECK(mentions(store, "set THE_VARIABLE"));
       CHECK(mentions(store, (root / "tilec-cache").string()));
+      const bool has_one =
+          fs::symlink_status(root / "tilec-cache").type() != fs::file_type::not_found;
+      CHECK(mentions(store, "it holds a tilec-cache that is not tilec's") == has_one);
       CHECK_FALSE(store.writable());
       CHECK(store.publish(key_of(1), cubin_metadata(), cubin()).failure == PublishFailure::no_root);
       use(store);
@@ -269,6 +272,13 @@ TEST_SUITE("cpu tsan") {
                                   " was removed or replaced since it was opened, and what is there "
                                   "now is not used: ") == 0);
       CHECK(published.detail.find(each.why) != std::string::npos);
+      const Cleared cleared = store.clear();
+      REQUIRE(cleared.kept.size() == 1);
+      CHECK(cleared.kept.front().detail == published.detail);
+      const Swept swept = store.sweep({.max_bytes = 1, .complete = true});
+      CHECK_FALSE(swept.ran);
+      REQUIRE(swept.kept.size() == 1);
+      CHECK(swept.kept.front().detail == published.detail);
       CHECK(contents(folder.path()) == before);
       // It is looked at again each time.
       fs::remove_all(root);

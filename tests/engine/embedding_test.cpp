@@ -104,7 +104,6 @@ TEST_SUITE("cpu") {
                                                     {"-include", "x.h"},
                                                     {"--pre-include=x.h"},
                                                     {"-include=x.h"},
-
                                                     {"--pch"},
                                                     {"--create-pch=x"},
                                                     {"--use-pch=x"},

@@ -131,27 +131,45 @@ TEST_SUITE("nvrtc") {
     CHECK(sandbox.json({"cache", "clear"})["removed"] == 0);
     const fs::path shard = sandbox.cache() / "a7";
     std::ofstream(shard) << "not a folder";
-    const std::vector<std::vector<std::string>> commands{{"ls"},     {"stats"},
-                                                         {"clear"},  {"prune", "--max-size", "1"},
-                                                         {"verify"}, {"verify", "--repair"}};
-    for (std::vector<std::string> words : commands) {
+    struct Command {
+      std::vector<std::string> words;
+      const char* list;  // in the JSON
+    };
+    const std::vector<Command> commands{{{"ls"}, "unread"},
+                                        {{"stats"}, "unread"},
+                                        {{"clear"}, "kept"},
+                                        {{"prune", "--max-size", "1"}, "kept"},
+                                        {{"export", sandbox.path() / "bundle"}, "skipped"},
+                                        {{"verify"}, "damaged"},
+                                        {{"verify", "--repair"}, "damaged"}};
+    const std::string why = "it can't be read: something that is not a folder lies there";
+    for (auto [words, list] : commands) {
       CAPTURE(words);
       words.insert(words.begin(), "cache");
       const Ran ran = sandbox.tilec(words);
       CHECK(ran.status == 1);
-      CHECK(contains(
-          ran.out + ran.err,
-          shard.string() +
-              ": it can't be read: something that is not a folder lies there; move it away"));
+      CHECK(contains(ran.out + ran.err, shard.string() + ": " + why));
       const json report = sandbox.json(words);
       CHECK(report["error"]["exit_status"] == 1);
-      const char* list = words[1] == "verify"                      ? "damaged"
-                         : words[1] == "ls" || words[1] == "stats" ? "unread"
-                                                                   : "kept";
       REQUIRE(report[list].size() == 1);
       CHECK(report[list][0]["path"] == shard.string());
     }
     CHECK(fs::is_regular_file(shard));
+  }
+
+  TEST_CASE("a cache that is only read serves a build that has nothing to build") {
+    const Sandbox sandbox;
+    if (!has(sandbox, "nvrtc")) return skip("no NVRTC");
+    const std::vector<std::string> built{"build", "--arch", "sm_80", "--add", "100"};
+    CHECK(sandbox.json(built)["built"] == 1);
+    // One that can't be written, whoever runs this; the entry is in a read-only root.
+    Sandbox other;
+    other.file("cache", "no folder");
+    other.set("TILEC_CACHE_ROOTS", sandbox.cache());
+    CHECK(other.json(built)["present"] == 1);
+    const Ran more = other.tilec({"build", "--arch", "sm_80", "--add", "100,f64"});
+    CHECK(more.status == 1);
+    CHECK(contains(more.err, "is not used"));
   }
 
   TEST_CASE("shards built one after the other make the whole") {

@@ -110,11 +110,13 @@ int build(const GlobalFlags& global, const BuildFlags& flags) {
   for (BuildItem& item : shard_of(std::move(list.items), shard)) {
     report.results.push_back({.item = std::move(item)});
   }
-  const cache::Store store = flags.dry_run ? open_store(options) : open_writable_store(options);
+  const cache::Store store = flags.dry_run ? open_store(options) : open_store_to_fill(options);
   {
     BuildWork work(report, store, options, flags.quiet || flags.dry_run);
     work.note_present();
-    expect_compilable(work.missing(), options, flags.dry_run);
+    const std::vector<const BuildItem*> missing = work.missing();
+    if (!flags.dry_run && !missing.empty()) expect_writable(store);
+    expect_compilable(missing, options, flags.dry_run);
     if (!flags.dry_run) {
       work.build_missing(pool);
       // Killed workers leave temporary files.

@@ -147,7 +147,7 @@ void BuildWork::note_answer(BuildResult& result, const Json& answer) {
   const auto bytes = find(result.item.key);
   if (const std::string why = answer.value("not_kept", ""); !bytes && !why.empty()) {
     return fail(result, "compiled, but not kept in the cache: " + why +
-                            "; make room, or name another folder with --cache-dir");
+                            "; --cache-dir names another folder");
   }
   // Kept and gone again already: removed for others, which is told in the end.
   const bool served = answer.value("origin", "") == "disk";  // another process was first

@@ -19,7 +19,6 @@ Json report_json(const cache::BundleReport& report) {
           {"skipped", to_json(report.skipped)}};
 }
 
-// What was left out is a warning: the rest is good.
 void warn(const cache::BundleReport& report) {
   for (const cache::Miss& miss : report.skipped) {
     print_warning(fmt::format("left out: {}: {}", miss.path.string(), miss.detail));
@@ -35,16 +34,14 @@ int export_file(const GlobalFlags& global, const ExportFlags& flags) {
   const cache::Filter filter = flags.filter.filter();
   const cache::BundleReport report = open_store(global.options()).export_bundle(flags.file, filter);
   if (!report.ok) throw Failure("nothing was exported: " + report.detail);
-  warn(report);
-  if (global.json) {
-    Json json = report_json(report);
-    json["file"] = flags.file;
-    print_json(json);
-  } else {
-    print_text(fmt::format("{}: {} {}, {}\n", flags.file, report.entries,
-                           report.entries == 1 ? "entry" : "entries", human_bytes(report.bytes)));
-  }
-  return kExitOk;
+  Json json = report_json(report);
+  json["file"] = flags.file;
+  const std::string why = complaint_of(report.skipped);
+  return finish(global,
+                {std::move(json),
+                 fmt::format("{}: {} {}, {}\n", flags.file, report.entries,
+                             report.entries == 1 ? "entry" : "entries", human_bytes(report.bytes)),
+                 "left_out", why.empty() ? "" : "not all was exported: " + why});
 }
 
 int import_file(const GlobalFlags& global, const std::string& file) {

@@ -68,7 +68,7 @@ int prune(const GlobalFlags& global, const std::string& max_size) {
   cache::SweepOptions sweep{.complete = true};
   if (!max_size.empty()) sweep.max_bytes = parse_bound(max_size);
   const cache::Swept swept = open_writable_store(global.options()).sweep(sweep);
-  if (!swept.ran) {
+  if (!swept.ran && swept.kept.empty()) {
     throw Failure("another process is pruning this cache; nothing was done", "busy");
   }
   return finish(global,

@@ -98,14 +98,23 @@ cache::Store open_store(const Options& options) {
 }
 
 cache::Store open_writable_store(const Options& options) {
+  cache::Store store = open_store_to_fill(options);
+  expect_writable(store);
+  return store;
+}
+
+cache::Store open_store_to_fill(const Options& options) {
   cache::Store store = opened(options, store_options(options));
-  if (!store.writable()) {
-    const std::vector<std::string> problems = store.problems();
-    throw Failure(problems.empty() ? "the cache " + options.cache_dir.string() + " can't be written"
-                                   : problems.front(),
-                  "cache");
-  }
-  return warned(std::move(store));
+  return store.writable() ? warned(std::move(store)) : std::move(store);
+}
+
+void expect_writable(const cache::Store& store) {
+  if (store.writable()) return;
+  const std::vector<std::string> problems = store.problems();
+  throw Failure(problems.empty()
+                    ? "the cache " + store.options().root.string() + " can't be written"
+                    : problems.front(),
+                "cache");
 }
 
 void expect_key_or_prefix(const std::string& text) {

@@ -23,6 +23,10 @@ void add_filter_flags(CLI::App& app, FilterFlags& flags);
 cache::Store open_store(const Options& options);
 // The same to change. Throws Failure, with the reason, where nothing could be written.
 cache::Store open_writable_store(const Options& options);
+// The same to change if need be: where nothing can be written, expect_writable() throws Failure with
+// the reason.
+cache::Store open_store_to_fill(const Options& options);
+void expect_writable(const cache::Store& store);
 
 // All 32 hexadecimal digits, or enough of the first (4 or more) to name one key of the store.
 // Throws UsageError for what is no key, Failure for none or several.

@@ -139,7 +139,7 @@ struct Cleared {
 };
 
 struct Swept {
-  bool ran = false;  // false: no root, or another process is at it
+  bool ran = false;  // false: no root, another process is at it, or `kept` says why
   std::uint64_t removed_entries = 0;
   std::uint64_t removed_bytes = 0;
   std::uint64_t removed_temporary_files = 0;
