@@ -36,6 +36,9 @@ struct BundleIndex {
 
 BundleIndex read_bundle_index(const ReadAt& read, std::uint64_t size);
 
+// By the first bytes.
+bool is_bundle_or_empty(const ReadAt& read);
+
 struct BundleOpening;
 
 class Bundle final : public Source {

@@ -70,14 +70,18 @@ class Output {
  public:
   explicit Output(const std::filesystem::path& file) : target_(file) {
     struct stat info {};
-    if (::stat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-      descriptor_ = Descriptor(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    const bool there = ::stat(file.c_str(), &info) == 0;
+    if (there && !S_ISREG(info.st_mode)) {
+      open(file, O_WRONLY | O_NOCTTY);
+      return;
+    }
+    if (there && !may_replace(file)) {
+      fault_ = "it exists and is no bundle; remove it, or name another file";
       return;
     }
     temporary_ = file;
     temporary_ += ".tmp-" + random_name();
-    descriptor_ =
-        Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    open(temporary_, O_WRONLY | O_CREAT | O_EXCL);
   }
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -86,6 +90,7 @@ class Output {
   }
 
   int descriptor() const { return descriptor_.get(); }
+  const std::string& fault() const { return fault_; }  // a clause: why there is none
 
   bool commit(bool sync) {
     if (temporary_.empty()) return true;
@@ -99,9 +104,23 @@ class Output {
   }
 
  private:
+  // An empty file, too, as mktemp makes it.
+  static bool may_replace(const std::filesystem::path& file) {
+    const Descriptor old(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    return is_bundle_or_empty([&](std::uint64_t offset, std::span<std::byte> out) {
+      return old ? read_at(old.get(), offset, out) : -1;
+    });
+  }
+
+  void open(const std::filesystem::path& file, int flags) {
+    descriptor_ = Descriptor(::open(file.c_str(), flags | O_CLOEXEC, 0644));
+    if (!descriptor_) fault_ = write_error_text(errno);
+  }
+
   std::filesystem::path target_;
   std::filesystem::path temporary_;
   Descriptor descriptor_;
+  std::string fault_;
 };
 
 BundleReport& failed(BundleReport& report, const std::filesystem::path& file) {
@@ -114,7 +133,10 @@ BundleReport& failed(BundleReport& report, const std::filesystem::path& file) {
 BundleReport Store::export_bundle(const std::filesystem::path& file, const Filter& filter) const {
   BundleReport report;
   Output output(file);
-  if (output.descriptor() < 0) return failed(report, file);
+  if (output.descriptor() < 0) {
+    report.detail = file.string() + " can't be written: " + output.fault();
+    return report;
+  }
   BundleWriter writer(output.descriptor());
   if (!writer.begin()) return failed(report, file);
 

@@ -132,6 +132,13 @@ bool operator<(const BundleRecord& a, const BundleRecord& b) {
   return std::tie(a.key, a.builder) < std::tie(b.key, b.builder);
 }
 
+bool is_bundle_or_empty(const ReadAt& read) {
+  std::array<std::byte, magic.size()> start{};
+  const std::ptrdiff_t count = read(0, start);
+  return count == 0 || (count == static_cast<std::ptrdiff_t>(start.size()) &&
+                        std::memcmp(start.data(), magic.data(), magic.size()) == 0);
+}
+
 BundleIndex read_bundle_index(const ReadAt& read, std::uint64_t size) {
   if (size < header_bytes + footer_bytes) return no_bundle("it is too short for a bundle");
   Header header;

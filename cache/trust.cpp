@@ -39,6 +39,8 @@ bool is_from_outside(uid_t user) {
 }
 
 std::string remedy_for_mode(const std::string& path, const struct stat& info) {
+  // As /tmp is meant to be.
+  if ((info.st_mode & S_ISVTX) != 0) return "a folder in it can be named in its place";
   const bool can = ::geteuid() == 0 || ::geteuid() == info.st_uid;
   return "`chmod go-w " + path + "`" +
          (can ? " ends that" : " by user " + std::to_string(info.st_uid) + " ends that");

@@ -223,6 +223,20 @@ TEST_SUITE("cpu tsan") {
     CHECK_FALSE(nowhere.ok);
     CHECK(nowhere.detail.find("no/such/folder") != std::string::npos);
     CHECK_FALSE(from.store.export_bundle(from.folder.path()).ok);
+    // Only a bundle is replaced, and an empty file.
+    for (const std::string text : {"int main() {}\n", "x"}) {
+      write_text(from.folder / "main.cpp", text);
+      const BundleReport refused = from.store.export_bundle(from.folder / "main.cpp");
+      CHECK_FALSE(refused.ok);
+      CHECK(refused.detail == (from.folder / "main.cpp").string() +
+                                  " can't be written: it exists and is no bundle; remove it, or "
+                                  "name another file");
+      CHECK(read_file(from.folder / "main.cpp").size() == text.size());
+    }
+    write_text(from.folder / "main.cpp", "");
+    for (int time = 0; time < 2; ++time) {
+      CHECK(from.store.export_bundle(from.folder / "main.cpp").ok);
+    }
     for (const fs::path& path :
          {from.folder / "missing", from.folder.path(), fs::path("/dev/null")}) {
       const BundleReport in = from.store.import_bundle(path);

@@ -338,6 +338,17 @@ TEST_SUITE("cpu") {
                                    "in trust_shared; choose another cache root"));
   }
 
+  TEST_CASE("nobody is told to take a folder like /tmp from others") {
+    TemporaryFolder folder;
+    REQUIRE(::chmod(folder.path().c_str(), 01777) == 0);
+    const Store refused(quick(folder.path()));
+    CHECK(has_problem(refused,
+                      "it may be written to by others (mode 1777); a folder in it can be "
+                      "named in its place"));
+    CHECK_FALSE(has_problem(refused, "chmod"));
+    CHECK(Store(quick(folder / "in it")).problems().empty());
+  }
+
   TEST_CASE("a remedy says who can bring it about") {
     if (!is_root()) return tilec::test::skip("needs root, to become another user");
     TemporaryFolder folder;

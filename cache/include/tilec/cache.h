@@ -239,7 +239,8 @@ class Store {
                             std::size_t scan_limit = 20000) const;
 
   // Every entry that matches, from every root and bundle, all builders, as one file. The file
-  // appears whole or not at all; a pipe or device is written straight through.
+  // appears whole or not at all, and replaces a bundle, but nothing else that is there; a pipe or
+  // device is written straight through.
   BundleReport export_bundle(const std::filesystem::path& file, const Filter& filter = {}) const;
 
   // Verifies the whole file (a pipe is spooled first), then publishes what is not there yet.
